@@ -1,13 +1,16 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout } from 'node:timers/promises'
 import { DeadLetterQueue, type QueueOptions } from '../src/index.ts'
-import { groundOf, type Ground, type StoreKind } from './ground.ts'
+import { openLocation, type Location, type StoreKind } from './location.ts'
 import type { MailboxKind } from './workloads/mailboxes/kinds.ts'
 
-/** How much work a run does. `rounds` are interleaved, and medians taken, since machines are noisy. */
+/**
+ * Amount of work of a run. Rounds are interleaved and medians are reported, since machines are
+ * noisy.
+ */
 export interface Sizes {
   rounds: number
-  /** Letters that are not timed, so that code is compiled and caches are filled. */
+  /** Letters that are not timed: they warm up code and caches. */
   warmUp: number
   single: number
   concurrent: number
@@ -17,7 +20,7 @@ export interface Sizes {
   largeStanding: number
   growth: number
   lookups: number
-  /** Messages through a mailbox, one at a time and many at once. */
+  /** Messages through a mailbox, one at a time and concurrently. */
   alone: number
   together: number
 }
@@ -52,39 +55,39 @@ export const quickSizes: Sizes = {
   together: 4_000,
 }
 
-/** What a workload works on: a ground to stand on, and queues on fresh stores. */
+/** What a workload uses: a location, and queues on new stores. */
 export interface Bench {
   kind: StoreKind
   sizes: Sizes
-  ground: Ground
+  location: Location
   open(name: string, options?: QueueOptions): Promise<DeadLetterQueue>
-  /** Runs it while the delay of the event loop is watched; answers how long it took. */
+  /** Runs work and measures the event-loop delay meanwhile. Resolves with the duration. */
   timed(what: string, work: () => Promise<unknown>): Promise<number>
-  /** The 99th percentile of the event loop's delay, the worst of all that was timed under one name. */
+  /** The 99th percentile of the event-loop delay: the maximum of all runs with one name. */
   loopDelaysMs(): Map<string, number>
-  /** Forgets the delays so far. */
+  /** Discards the measured delays. */
   forget(): void
-  say(line: string): void
+  log(line: string): void
   /** Removes all stores so far. */
   clear(): Promise<void>
   close(): Promise<void>
 }
 
 export async function openBench(kind: StoreKind, sizes: Sizes): Promise<Bench> {
-  const ground = await groundOf(kind)
+  const location = await openLocation(kind)
   const delaysMs = new Map<string, number[]>()
   return {
     kind,
     sizes,
-    ground,
-    open: (name, options) => DeadLetterQueue.open(ground.url(name), options),
+    location,
+    open: (name, options) => DeadLetterQueue.open(location.url(name), options),
     timed: async (what, work) => {
       const watch = monitorEventLoopDelay({ resolution: 1 })
       watch.enable()
       const startMs = performance.now()
       await work()
       const tookMs = performance.now() - startMs
-      // The loop must turn once more, or work that never let it turn would show no delay at all.
+      // One more turn of the event loop, so that work that blocked it entirely shows a delay.
       await setTimeout(5)
       watch.disable()
       delaysMs.set(what, [...(delaysMs.get(what) ?? []), watch.percentile(99) / 1e6])
@@ -92,15 +95,15 @@ export async function openBench(kind: StoreKind, sizes: Sizes): Promise<Bench> {
     },
     loopDelaysMs: () => new Map([...delaysMs].map(([what, found]) => [what, Math.max(...found)])),
     forget: () => delaysMs.clear(),
-    say: (line) => void process.stderr.write(`${line}\n`),
-    clear: () => ground.clear(),
-    close: () => ground.close(),
+    log: (line) => void process.stderr.write(`${line}\n`),
+    clear: () => location.clear(),
+    close: () => location.close(),
   }
 }
 
-/** One number of a run, and what it was to be. Targets are for stores that outlive the process. */
+/** One measured value and its target. Targets are for durable stores. */
 export interface Result {
-  /** The broker where a mailbox is measured, `none` where neither has a part in it. */
+  /** The store or the broker; `none` if the value depends on neither. */
   store: StoreKind | MailboxKind | 'none'
   what: string
   value: number

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
-import { storeKinds, type StoreKind } from './ground.ts'
+import { storeKinds, type StoreKind } from './location.ts'
 import {
   fullSizes,
   openBench,
@@ -16,17 +16,17 @@ import { loops } from './workloads/loops.ts'
 import { mailboxes } from './workloads/mailboxes.ts'
 import { mailboxKinds, type MailboxKind } from './workloads/mailboxes/kinds.ts'
 import { pipeline } from './workloads/pipeline.ts'
-import { standing } from './workloads/standing.ts'
+import { backlog } from './workloads/backlog.ts'
 import { throughput } from './workloads/throughput.ts'
 import { workers } from './workloads/workers.ts'
 
 const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
   throughput,
-  standing,
+  standing: backlog,
   workers,
 }
 
-/** Those in which no store has a part. They run when they are named. */
+/** Workloads without a store. They run only when named. */
 const apart: Record<string, (sizes: Sizes, on: MailboxKind[]) => Promise<Result[]>> = {
   executor,
   loops,
@@ -68,13 +68,13 @@ const named = positionals.filter((word) => word in apart)
 const results: Result[] = []
 for (const name of named)
   results.push(...(await apart[name]!(sizes, positionals.filter(isMailbox))))
-// Beside `mailboxes`, a kind is that of a broker.
+// With `mailboxes`, a kind names a broker.
 const onlyApart = named.length > 0 && chosen.length === 0 && (withMailboxes || kinds.length === 0)
 const usualKinds = kinds.length > 0 ? kinds : (['sqlite'] as const)
 for (const kind of onlyApart ? [] : usualKinds)
-  results.push(...(await measured(kind, chosen.length > 0 ? chosen : Object.keys(workloads))))
+  results.push(...(await measure(kind, chosen.length > 0 ? chosen : Object.keys(workloads))))
 
-console.log(table(results))
+console.log(formatTable(results))
 if (values.json) {
   const machine = { node: process.version, cores: availableParallelism(), cpu: cpus()[0]?.model }
   await writeFile(values.json, `${JSON.stringify({ machine, sizes, results }, null, 2)}\n`)
@@ -88,12 +88,12 @@ function isMailbox(word: string): word is MailboxKind {
   return (mailboxKinds as readonly string[]).includes(word)
 }
 
-async function measured(kind: StoreKind, names: string[]): Promise<Result[]> {
+async function measure(kind: StoreKind, names: string[]): Promise<Result[]> {
   const bench = await openBench(kind, sizes)
   try {
     const found: Result[] = []
     for (const name of names) {
-      bench.say(`${kind}: ${name}`)
+      bench.log(`${kind}: ${name}`)
       found.push(...(await workloads[name]!(bench)))
       await bench.clear()
     }
@@ -106,11 +106,11 @@ async function measured(kind: StoreKind, names: string[]): Promise<Result[]> {
   }
 }
 
-function table(rows: Result[]): string {
+function formatTable(rows: Result[]): string {
   const cells = rows.map(({ store, what, value, unit, target, met }) => [
     store,
     what,
-    shown(value, unit),
+    formatValue(value, unit),
     target ? ('atLeast' in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`) : '',
     met === undefined ? '' : met ? 'met' : 'MISSED',
   ])
@@ -127,7 +127,7 @@ function table(rows: Result[]): string {
   )
 }
 
-function shown(value: number, unit: Result['unit']): string {
+function formatValue(value: number, unit: Result['unit']): string {
   if (unit === 'x') return `${value.toFixed(2)}×`
   if (unit === 'ms' || unit === 'µs') return `${value.toFixed(2)} ${unit}`
   return `${Math.round(value)}${unit}`

@@ -3,7 +3,7 @@ import type { PackedLetter } from '../src/stores/rows/form.ts'
 import { pack } from '../src/stores/rows/pack.ts'
 import { memoryStore } from '../src/stores/memory/memory.ts'
 
-/** How many different causes the letters have. */
+/** Number of different causes of the letters. */
 const causes = 50
 
 const text = 'x'.repeat(1024 - '{"order":000000000,"note":""}'.length)
@@ -27,7 +27,7 @@ const errors = Array.from({ length: causes }, (_, n) => {
   return error
 })
 
-/** Gateways whose names differ by letters, so that each is a cause of its own. */
+/** Gateways whose names differ in letters, so that each is a separate cause. */
 function gateway(n: number): string {
   return `${String.fromCharCode(97 + (n % 26))}${String.fromCharCode(97 + Math.floor(n / 26))}x`
 }
@@ -39,7 +39,7 @@ export function failure(n: number): Error {
 
 let rows: PackedLetter[] | undefined
 
-/** The rows that stores write for captured letters, taken from the very letters that a queue makes. */
+/** The rows that stores write for captured letters, from letters that a queue created. */
 export async function sampleRows(): Promise<PackedLetter[]> {
   if (rows) return rows
   const store = memoryStore()

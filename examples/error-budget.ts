@@ -1,13 +1,15 @@
 import { DLQPolicy, type DeliveredMessage, type DLQPolicyOptions } from '../src/index.ts'
 
 export interface ErrorBudgetOptions extends DLQPolicyOptions {
-  /** The share of failures that is borne. Half of them unless said. */
+  /** The tolerated share of failures. Default: 0.5. */
   errorBudget?: number
-  /** The share of requests like this one that failed lately, from 0 to 1. */
+  /** The share of similar requests that failed recently, from 0 to 1. */
   errorRateOf: (request: unknown) => number
 }
 
-/** Dead-letters by how often requests of a kind fail, and not only by how often this one did. */
+/**
+ * Dead-letters by the failure rate of similar requests, in addition to the deliveries of this one.
+ */
 export class ErrorBudgetPolicy extends DLQPolicy {
   readonly #errorBudget: number
   readonly #errorRateOf: (request: unknown) => number

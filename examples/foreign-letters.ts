@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { DeadLetterQueue, returnToSource } from '../src/index.ts'
 import { rabbitmqTap } from '../src/taps/rabbitmq.ts'
 
-// node examples/foreign-letters.ts amqp://guest:guest@localhost:5672, and names for two queues.
+// Usage: node examples/foreign-letters.ts amqp://guest:guest@localhost:5672 [names of two queues]
 const [url = 'amqp://guest:guest@localhost:5672', orders = 'example-orders'] = process.argv.slice(2)
 const dead = `${orders}.dead`
 

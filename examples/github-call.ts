@@ -1,6 +1,6 @@
 import { DeadLetterQueue, type ExecutorRun } from '../src/index.ts'
 import { startGitHub } from './stubs/github.ts'
-import { ask, told } from './stubs/server.ts'
+import { ask, logRun } from './stubs/server.ts'
 
 interface Comment {
   owner: string
@@ -12,7 +12,7 @@ interface Comment {
 const gitHub = await startGitHub()
 const dlq = await DeadLetterQueue.open('memory:')
 
-// The built-in policy `github`, with waits that are short enough to watch, fewer runs, and timeouts as a reason to try again.
+// The built-in policy `github` with short waits, fewer runs, and retries after timeouts.
 const executor = dlq.executor({
   policies: {
     github: {
@@ -25,7 +25,9 @@ const executor = dlq.executor({
   },
 })
 
-/** GitHub has no idempotency keys. So the comment carries a mark, and whoever tries again looks for it first. */
+/**
+ * GitHub has no idempotency keys. So the comment contains a marker, and a retry looks for it first.
+ */
 async function comment(payload: Comment, signal?: AbortSignal): Promise<string> {
   const { owner, repo, issue, body } = payload
   const path = `/repos/${owner}/${repo}/issues/${issue}/comments`
@@ -35,37 +37,37 @@ async function comment(payload: Comment, signal?: AbortSignal): Promise<string> 
     dedupeKey: `${path} ${body}`,
   }
   const call = ({ attempt, signal }: ExecutorRun): Promise<string> =>
-    told(attempt, async () => {
+    logRun(attempt, async () => {
       const known = (await ask(gitHub.url + path, signal)) as { body: string }[]
-      if (known.some((one) => one.body === body)) return 'was there already'
+      if (known.some((one) => one.body === body)) return 'already exists'
       await ask(gitHub.url + path, signal, { body })
       return 'added'
     })
   return executor.execute('github', call, signal ? { ...context, signal } : context)
 }
 
-// A redelivery makes the same call. Inside it, the executor makes no second letter.
+// A redelivery makes the same call. Inside it, the executor creates no second letter.
 dlq.handle('github_api', async (run) => {
   console.log(`  comment: ${await comment(run.input as Comment, run.signal)}`)
 })
 dlq.start()
 const issue = { owner: 'octo', repo: 'hello', issue: 7 }
 
-console.log('a rate limit, then an answer that gets lost: the caller notices nothing')
+console.log('a rate limit, then a lost answer: the caller notices nothing')
 gitHub.next({ status: 429, retryAfterSeconds: 1 }, 'well', 'hang')
 console.log(`  comment: ${await comment({ ...issue, body: 'first <!-- mark 1 -->' })}`)
 
-console.log('a reset, which this policy does not retry: the call fails, and its letter is kept')
+console.log('a reset, which this policy does not retry: the call fails, and its letter is stored')
 gitHub.next('reset')
 await comment({ ...issue, body: 'second <!-- mark 2 -->' }).catch(report)
 
-console.log('errors and no answer: the call gives up, and its letter is kept')
+console.log('errors and no answer: the call fails, and its letter is stored')
 gitHub.next({ status: 500 }, 'hang', { status: 503 })
 await comment({ ...issue, body: 'third <!-- mark 3 -->' }).catch(report)
 
 const { items } = await dlq.find({ queue: 'github_api', order: 'oldest' })
 for (const { id, state, category, attempts } of items) {
-  console.log(`kept: ${state}, ${category}, attempts: ${attempts}; now it is redelivered`)
+  console.log(`stored: ${state}, ${category}, attempts: ${attempts}; now it is redelivered`)
   const resolved = new Promise((tell) => dlq.on('resolved', tell))
   await dlq.retry(id, 'example')
   await resolved

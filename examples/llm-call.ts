@@ -1,6 +1,6 @@
 import { DeadLetterQueue, type ExecutorRun } from '../src/index.ts'
 import { startLlm } from './stubs/llm.ts'
-import { ask, told } from './stubs/server.ts'
+import { ask, logRun } from './stubs/server.ts'
 
 interface Prompt {
   prompt: string
@@ -9,7 +9,7 @@ interface Prompt {
 const llm = await startLlm()
 const dlq = await DeadLetterQueue.open('memory:')
 
-// The built-in policy `llm`, with waits that are short enough to watch, and with resets as a reason to try again.
+// The built-in policy `llm` with short waits, and retries after connection resets.
 const executor = dlq.executor({
   policies: {
     llm: {
@@ -23,7 +23,7 @@ const executor = dlq.executor({
 
 async function complete(payload: Prompt, signal?: AbortSignal): Promise<string> {
   const call = ({ attempt, signal }: ExecutorRun): Promise<string> =>
-    told(attempt, async () => {
+    logRun(attempt, async () => {
       const answer = await ask(`${llm.url}/v1/complete`, signal, payload)
       return (answer as { completion: string }).completion
     })
@@ -31,25 +31,25 @@ async function complete(payload: Prompt, signal?: AbortSignal): Promise<string> 
   return executor.execute('llm', call, signal ? { ...context, signal } : context)
 }
 
-// A redelivery makes the same call. Inside it, the executor makes no second letter.
+// A redelivery makes the same call. Inside it, the executor creates no second letter.
 dlq.handle('llm_call', async (run) => {
   console.log(`  answer: ${await complete(run.input as Prompt, run.signal)}`)
 })
 dlq.start()
 
-console.log('a rate limit and an error, then it is well: the caller notices nothing')
+console.log('a rate limit and an error, then success: the caller notices nothing')
 llm.next({ status: 429, retryAfterSeconds: 1 }, { status: 500 })
 console.log(`  answer: ${await complete({ prompt: 'hello' })}`)
 
-console.log('no answer, a reset, an error: the call gives up, and its letter is kept')
+console.log('no answer, a reset, an error: the call fails, and its letter is stored')
 llm.next('hang', 'reset', { status: 500 })
 await complete({ prompt: 'try later' }).catch((error: unknown) =>
   console.log(`  failed: ${String(error)}`),
 )
 const { items } = await dlq.find({ queue: 'llm_call' })
 for (const { id, state, category, attempts, retryAt } of items) {
-  console.log(`  kept: ${state}, ${category}, attempts: ${attempts}, due ${retryAt}`)
-  console.log('it is well again: the letter is redelivered')
+  console.log(`  stored: ${state}, ${category}, attempts: ${attempts}, due ${retryAt}`)
+  console.log('the model works again: the letter is redelivered')
   const resolved = new Promise((tell) => dlq.on('resolved', tell))
   await dlq.retry(id, 'example')
   await resolved

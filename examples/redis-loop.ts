@@ -13,7 +13,8 @@ import {
   type Mailbox,
 } from '../src/index.ts'
 
-// node examples/redis-loop.ts redis://localhost:6379; without a URL, the mailboxes are in this process.
+// Usage: node examples/redis-loop.ts redis://localhost:6379. Without a URL, mailboxes are in
+// memory.
 const url = process.argv[2]
 
 interface Order {
@@ -42,7 +43,7 @@ const charging = new MainLoop<Order, string>({
   requests: orders,
   concurrency: 4,
   waitSeconds: 1,
-  backoff: fixed(100), // short enough to watch: unless said, a minute more after each failure
+  backoff: fixed(100), // short, to watch it; by default, a minute more after each failure
   dlq: {
     to: deadLetters,
     policy: new DLQPolicy({ maxDeliveryCount: 3, includeErrors: [RangeError] }),
@@ -60,12 +61,12 @@ const alerting = new DLQConsumer({
   handler: alertHandler({
     notify: (dead) => {
       console.log(`alert: ${dead.requestId} is dead: ${dead.lastErrorType}: ${dead.lastError}`)
-      if (++alerted === 2) told()
+      if (++alerted === 2) resolveAlerted()
     },
   }),
 })
 let alerted = 0
-const { promise: allTold, resolve: told } = Promise.withResolvers<void>()
+const { promise: allAlerted, resolve: resolveAlerted } = Promise.withResolvers<void>()
 
 const group = new LoopGroup({
   loops: [charging, alerting],
@@ -82,7 +83,7 @@ for (const [requestId, amount] of [
 ] as const)
   await orders.send({ requestId, amount } satisfies Order, { replyTo: replies.name })
 
-await allTold
+await allAlerted
 const ready = await fetch(`http://127.0.0.1:${group.healthPort}/health/ready`)
 console.log(`ready: ${ready.status}`)
 for (let left = 3; left > 0;)

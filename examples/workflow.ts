@@ -1,6 +1,6 @@
 import { DeadLetterQueue, fixed } from '../src/index.ts'
 
-/** What stands in for the world: each of these repositories can be reached from this attempt on. */
+/** Simulated repositories: each is reachable from this attempt on. */
 const reachableFrom: Record<string, number> = { api: 1, web: 2, docs: 3 }
 let attempt = 0
 

@@ -1,4 +1,4 @@
-// Writes the reference pages from the tables they describe. `--check` only says whether they are up to date.
+// Generates the reference pages from the tables in the source. `--check` only reports stale pages.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { configJsonSchema } from '../src/config/json-schema.ts'
@@ -38,7 +38,7 @@ const pages: Record<string, () => string> = {
         return `| \`${move}\` | ${cells.join(' | ')} | ${to.length > 0 ? to.join(', ') : 'nothing: it is gone'} |`
       }),
       '',
-      'A claim from `retrying` is possible only when the lease has lapsed. `edit` leaves the state as it is, and',
+      'A claim from `retrying` is possible only when the lease has expired. `edit` leaves the state as it is, and',
       '`restore` leads back to where the letter was archived from.',
     ].join('\n'),
   'docs/reference/config.md': configPage,
@@ -52,7 +52,7 @@ const stale = Object.entries(pages).filter(([path, make]) => {
   try {
     current = readFileSync(join(root, path), 'utf8')
   } catch {
-    // A page that is not there is stale.
+    // A missing page is stale.
   }
   if (current === text) return false
   if (!process.argv.includes('--check')) {

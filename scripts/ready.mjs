@@ -1,5 +1,5 @@
-// Makes a fresh clone ready, and does nothing when it is: installs what the lock file names, then builds.
-// It runs on whatever Node the machine has, before ours is installed, so it uses nothing new.
+// Prepares a new clone if needed: installs the packages of the lock file, then builds. Runs on the
+// Node of the machine, before the pinned one is installed, so it uses no new features.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const at = (...parts) => join(root, ...parts)
 
-/** When the newest file below a folder was written. */
+/** Modification time of the newest file below a folder. */
 function newest(folder) {
   return readdirSync(folder, { withFileTypes: true })
     .map((entry) =>

@@ -1,5 +1,5 @@
 // Private servers for the tests: npm run servers -- install|start|stop|status [name…]
-// They are written in TypeScript, so an older Node hands over to ours.
+// The scripts are TypeScript, so an older Node starts the pinned one.
 import { spawnSync } from 'node:child_process'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,18 +1,18 @@
-// The whole test: types, lint, format, unused code, packaging, then every test, with real servers where there are any.
-// Ends with a table of the servers and tools that there were, and one plain line of counts.
+// The complete test: types, lint, format, unused code, packaging, then all tests, with real servers
+// where available. Ends with a table of the available servers and tools, and one line of counts.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { lacksStrace } from '../test/faults/strace.ts'
-import { start, stop } from './servers/fleet.ts'
+import { start, stop } from './servers/lifecycle.ts'
 import { findProgram } from './servers/machine.ts'
 import { servers } from './servers/table.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-// Who interrupts us interrupts the running command as well; we stay to stop the servers.
+// An interrupt also reaches the running command; this process continues, to stop the servers.
 let interrupted = false
 for (const signal of ['SIGINT', 'SIGTERM'])
   process.on(signal, () => {
@@ -30,7 +30,7 @@ const run = (command, args) =>
     }
   })
 
-/** Checks that count as one test each; all of them run, so that one run shows everything that is wrong. */
+/** Checks that count as one test each. All of them run, so that one run shows all problems. */
 const checks = {
   types: () => run('tsc', ['-p', 'tsconfig.json', '--noEmit']),
   lint: () => run('oxlint', ['--type-aware', '--deny-warnings']),
@@ -39,7 +39,7 @@ const checks = {
   packaging: () => run('publint', ['--strict']),
 }
 
-/** The private servers, but for those that the environment names. They come up while the checks run. */
+/** Starts the private servers, except those set in the environment, while the checks run. */
 async function startServers() {
   const ours = servers.filter((server) => !process.env[server.variable]).map(({ name }) => name)
   if (ours.length === 0) return []
@@ -73,18 +73,17 @@ try {
   failed.push('vitest wrote no report')
 }
 rmSync(folder, { recursive: true, force: true })
-if (!green && counts.numFailedTests === 0)
-  failed.push('vitest ended with an error outside of any test')
+if (!green && counts.numFailedTests === 0) failed.push('vitest failed outside of any test')
 
 const started = outcomes.filter((outcome) => outcome.started).map(({ name }) => name)
 if (started.length > 0) await stop(started)
 
 const tool = (name) => {
   const where = findProgram(name)
-  return { name, where, missing: where ? undefined : 'it is not installed' }
+  return { name, where, missing: where ? undefined : 'not installed' }
 }
 
-/** What tests need beyond Node: where it was, or why it was missing. */
+/** Servers and tools of the tests: their location, or why they are missing. */
 const needs = [
   ...servers.map(({ name, variable }) => {
     if (process.env[variable]) return { name, where: `the one in ${variable}` }
@@ -96,12 +95,12 @@ const needs = [
   tool('promtool'),
 ]
 
-/** Where nobody reads the table, what is missing must be heard. */
+/** In CI, missing servers or tools are failures, since nobody reads the table. */
 const required = process.env.CI === 'true' || process.env.REDRIVE_REQUIRE_BACKENDS === '1'
 const width = Math.max(...needs.map(({ name }) => name.length))
 for (const { name, where, missing } of needs) {
-  const standing = missing ? `missing, its tests were skipped: ${missing}` : `there: ${where}`
-  console.log(`${name.padEnd(width)}  ${standing}`)
+  const status = missing ? `missing, its tests were skipped: ${missing}` : `available: ${where}`
+  console.log(`${name.padEnd(width)}  ${status}`)
   if (missing && required) failed.push(`${name} is missing`)
 }
 

@@ -9,13 +9,13 @@ export interface QueueBench {
   dlq: DeadLetterQueue
   store: Store
   clock: FakeClock
-  /** Everything that observers heard, in order. */
+  /** All observed events, in order. */
   events: RedriveEvent[]
   /** The events of one type, in order. */
   heard: <T extends EventType>(type: T) => EventOf<T>[]
 }
 
-/** A queue on a fresh memory store and a clock that the test moves. */
+/** A queue on a new memory store with a fake clock. */
 export async function aQueue(
   options: QueueOptions = {},
   store?: (clock: FakeClock) => Store,
@@ -38,11 +38,11 @@ export async function aQueue(
 /** Errors as real clients throw them. */
 export const refused = (): Error =>
   Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:443'), { code: 'ECONNREFUSED' })
-/** Reached, and no answer came: a run that fails so is counted, unlike one that was refused. */
+/** A timeout after the service was reached: such a run counts, unlike a refused one. */
 export const timedOut = (): Error => Object.assign(new Error('Gateway Timeout'), { status: 504 })
 export const forbidden = (): Error => Object.assign(new Error('Forbidden'), { status: 403 })
 
-/** A promise and its ends. */
+/** A promise with its resolve and reject functions. */
 export function deferred<T = void>(): {
   promise: Promise<T>
   resolve: (value: T) => void

@@ -17,7 +17,7 @@ const maxRetries = 2
 
 type Outcome = 'done' | 'fails' | 'forbidden'
 
-/** A letter as the model knows it. */
+/** A letter of the model. */
 interface Known {
   queue: string
   priority: Priority
@@ -28,7 +28,7 @@ interface Known {
   key?: string
 }
 
-/** Counts as plainly as it can be done: each thing that happens adds to the counters that it is said to. */
+/** The simplest implementation of the counters: each event adds to its documented counters. */
 class Model {
   readonly letters = new Map<string, Known>()
   readonly lifetime: Lifetime = {
@@ -68,12 +68,12 @@ class Model {
     this.lifetime.captured++
     this.enqueuedByPriority[priority]++
     this.enqueuedByType[queue] = (this.enqueuedByType[queue] ?? 0) + 1
-    this.#saw(retries)
+    this.#recordRetries(retries)
     if (state === 'parked') this.lifetime.parked++
     else this.waits.push(letter.backoffMs)
   }
 
-  /** A person makes it due. */
+  /** A person makes the letter due. */
   retry(id: string, counts: 'retry' | 'review' = 'retry'): void {
     const letter = this.letters.get(id)!
     if (letter.state !== 'pending') letter.retries = 0
@@ -96,10 +96,10 @@ class Model {
     this.lifetime.retried--
   }
 
-  /** What becomes of a letter whose run has ended, or was reported. */
+  /** Updates a letter whose run has ended or was reported. */
   end(id: string, outcome: Outcome): void {
     const letter = this.letters.get(id)!
-    this.#saw(letter.retries)
+    this.#recordRetries(letter.retries)
     if (outcome === 'done') this.resolve(id)
     else if (outcome === 'forbidden') this.park(id)
     else if (letter.retries >= letter.maxRetries) {
@@ -115,7 +115,7 @@ class Model {
 
   fail(id: string, outcome: Outcome): void {
     const letter = this.letters.get(id)!
-    // Whoever claimed it has counted that run.
+    // The claim has counted that run.
     if (letter.state === 'pending') this.begin(id)
     this.end(id, outcome)
   }
@@ -131,7 +131,7 @@ class Model {
   park(id: string): void {
     const letter = this.letters.get(id)!
     letter.state = 'parked'
-    this.#saw(letter.retries)
+    this.#recordRetries(letter.retries)
     this.lifetime.parked++
   }
 
@@ -148,7 +148,7 @@ class Model {
     this.lifetime.restored++
   }
 
-  #saw(retries: number): void {
+  #recordRetries(retries: number): void {
     this.maxRetries = Math.max(this.maxRetries, retries)
   }
 }
@@ -196,7 +196,10 @@ export interface MetricsBench {
   close(): Promise<void>
 }
 
-/** Drives random sequences of everything that counts through the public API, and compares what is counted with the model. */
+/**
+ * Applies random sequences of counted actions to the public API, and compares the counters with the
+ * model.
+ */
 export async function compareMetrics(
   open: (clock: FakeClock) => Promise<MetricsBench>,
   numRuns: number,
@@ -243,7 +246,7 @@ class Driver {
       maxReplays: 1000,
       mailboxes: { requests },
     })
-    // Imported letters wait by a policy of their own.
+    // Imported letters have their own retry policy.
     this.#dlq.on('rescheduled', ({ letter }) => this.#model.waits.push(letter.backoffMs))
     for (const queue of ['a', 'b']) this.#dlq.handle(queue, (run) => this.#handle(run))
     for (const one of steps) await this.#take(one)
@@ -314,7 +317,7 @@ class Driver {
       case 'requeue':
         model.retry(id, 'review')
         await dlq.review(id, { decision: 'requeue', by: 'mia' })
-        // Not left due: what runs by itself is not planned.
+        // The letter must not stay due: it would run without a planned step.
         return this.#run(id, outcome)
       case 'review resolve':
         model.lifetime.reviewed++
@@ -346,7 +349,7 @@ class Driver {
     }
   }
 
-  /** A letter for which the step is possible. */
+  /** Picks a letter for which the step is possible. */
   #pick(kind: Step['kind'], pick: number): [string, Known] | undefined {
     const open: State[] = ['pending', 'exhausted', 'parked']
     const legal: Partial<Record<Step['kind'], State[]>> = {
@@ -375,7 +378,7 @@ class Driver {
     this.#plans.delete(id)
   }
 
-  /** Lets the queue work until the letter has run; a run that hangs is given back by the stop. */
+  /** Lets the queue work until the letter has run; the stop releases a run that hangs. */
   async #work(id: string, plan: Outcome | 'hang'): Promise<void> {
     const dlq = this.#dlq
     const seen = Promise.withResolvers<void>()
@@ -389,11 +392,11 @@ class Driver {
     await this.#until(seen.promise)
     for (const off of offs) off()
     await this.#until(dlq.stop({ drainMs: plan === 'hang' ? 0 : 10_000 }))
-    // What was given back is due at once: it is run by the next one who works, as planned by nobody.
+    // A released letter is due immediately, and would run in the next work step.
     if (plan === 'hang') this.#plans.delete(id)
   }
 
-  /** Workers claim it, and die. */
+  /** Workers claim the letter and die. */
   async #crash(id: string, times: number, outcome: Outcome): Promise<void> {
     const model = this.#model
     model.retry(id)
@@ -406,7 +409,7 @@ class Driver {
     const left = [...model.letters].filter(([, { state }]) => state === 'retrying')
     for (const [one, known] of left) {
       this.#plans.set(one, outcome)
-      // Claimed once more it would be over its limit, which is found out before it runs.
+      // The next claim would exceed the limit, which is detected before the run.
       if (known.retries < known.maxRetries) continue
       known.retries = known.maxRetries
       model.park(one)
@@ -448,7 +451,7 @@ class Driver {
     return items.map(({ id }) => id).filter((id) => !this.#model.letters.has(id))
   }
 
-  /** Fires what is due now until it is done. Time stands still, however long a server takes. */
+  /** Fires the due timers until the work is done. The clock does not advance meanwhile. */
   async #until(promise: Promise<unknown>): Promise<void> {
     const run = { done: false }
     const end = promise.finally(() => (run.done = true))

@@ -2,17 +2,20 @@ import { fixed, immediate, type DeadLetterQueue } from '../../src/index.ts'
 import { rate, type Bench } from '../harness.ts'
 import { failure, operation } from '../sample.ts'
 
-/** Handlers that run at the same time. */
+/** Number of concurrent handlers. */
 export const drainConcurrency = 64
 
-/** As many as there may be, also when all of them fail: it is the work that is measured, not how far it is slowed down. */
-export const unbraked = {
+/**
+ * No adaptive limit, also when all runs fail: the benchmark measures the work, not the flow
+ * control.
+ */
+export const withoutFlowControl = {
   maxConcurrent: drainConcurrency,
   breaker: false,
   concurrency: false,
 } as const
 
-/** Puts letters there that are due at once. */
+/** Adds letters that are due immediately. */
 export async function addDue(queue: DeadLetterQueue, count: number, type: string): Promise<void> {
   const failures = Array.from({ length: count }, (_, n) => ({
     operation: operation(n, type),
@@ -22,13 +25,13 @@ export async function addDue(queue: DeadLetterQueue, count: number, type: string
   await queue.enqueueAll(failures)
 }
 
-/** Claims, runs and resolves until so many are resolved. The handler has nothing to do. */
+/** Claims, runs and resolves until `count` letters are resolved. The handler does nothing. */
 export async function drain(queue: DeadLetterQueue, count: number, type: string): Promise<void> {
   queue.handle(type, async () => {})
   await workUntil(queue, 'resolved', count)
 }
 
-/** Runs until so many letters have come to this. */
+/** Runs until `count` events of this type happened. */
 async function workUntil(
   queue: DeadLetterQueue,
   event: 'resolved' | 'rescheduled',
@@ -46,7 +49,7 @@ async function workUntil(
   await queue.stop()
 }
 
-/** Letters a second from due to resolved, claim included. */
+/** Letters per second from due to resolved, including the claim. */
 export async function drainRate(bench: Bench, count: number): Promise<number> {
   const queue = await bench.open('drain', { maxConcurrent: drainConcurrency })
   await addDue(queue, count, 'charge-card')
@@ -55,7 +58,7 @@ export async function drainRate(bench: Bench, count: number): Promise<number> {
   return rate(count, tookMs)
 }
 
-/** Puts letters there that are due, and will be put off for a day when they fail. */
+/** Adds letters that are due, and are rescheduled by a day when they fail. */
 export async function addFailing(
   queue: DeadLetterQueue,
   count: number,
@@ -71,16 +74,16 @@ export async function addFailing(
     await Promise.all(ids.slice(start, start + drainConcurrency).map((id) => queue.retry(id)))
 }
 
-/** Claims, fails and puts off until so many are put off. */
+/** Claims, fails and reschedules until `count` letters are rescheduled. */
 export async function failAll(queue: DeadLetterQueue, count: number, type: string): Promise<void> {
   let n = 0
   queue.handle(type, () => Promise.reject(failure(n++)))
   await workUntil(queue, 'rescheduled', count)
 }
 
-/** Runs a second that fail and are put off by a backoff, which is so short that the same letters come again. */
+/** Failing runs per second. The backoff is so short that the same letters run again. */
 export async function failRate(bench: Bench, count: number): Promise<number> {
-  const queue = await bench.open('fail', { ...unbraked, maxRetries: 1000 })
+  const queue = await bench.open('fail', { ...withoutFlowControl, maxRetries: 1000 })
   const failures = Array.from({ length: Math.ceil(count / 4) }, (_, n) => ({
     operation: operation(n),
     error: failure(n),

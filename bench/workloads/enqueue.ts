@@ -2,7 +2,9 @@ import type { DeadLetterQueue } from '../../src/index.ts'
 import { rate, type Bench } from '../harness.ts'
 import { failure, operation } from '../sample.ts'
 
-/** So many callers, each with one call at a time, until all letters are kept. */
+/**
+ * Runs `callers` concurrent callers, each with one call at a time, until all letters are stored.
+ */
 export async function enqueueWith(
   queue: DeadLetterQueue,
   callers: number,
@@ -19,7 +21,7 @@ export async function enqueueWith(
   await Promise.all(Array.from({ length: callers }, call))
 }
 
-/** Letters a second on a fresh store, each call awaited by its caller. */
+/** Letters per second on a new store, each call awaited by its caller. */
 export async function enqueueRate(bench: Bench, callers: number, count: number): Promise<number> {
   const queue = await bench.open(`enqueue-${callers}`)
   await enqueueWith(queue, callers, bench.sizes.warmUp)
@@ -28,7 +30,7 @@ export async function enqueueRate(bench: Bench, callers: number, count: number):
   return rate(count, tookMs)
 }
 
-/** Letters a second when they come all at once. */
+/** Letters per second in one bulk call. */
 export async function bulkRate(bench: Bench, count: number): Promise<number> {
   const queue = await bench.open('bulk')
   const failures = Array.from({ length: count }, (_, n) => ({

@@ -12,8 +12,8 @@ import { median, result, type Result, type Sizes } from '../harness.ts'
 
 const noop = async (): Promise<number> => 1
 
-/** The same policies as those of the executor, one in the other by hand, which is faster than `wrap` of cockatiel. */
-function bare(): (operation: () => Promise<number>) => Promise<number> {
+/** The policies of the executor, nested by hand, which is faster than `wrap` of cockatiel. */
+function composePolicies(): (operation: () => Promise<number>) => Promise<number> {
   const { attempts, timeoutMs, breaker: limits } = resiliencePolicies.llm
   const retries = retry(handleAll, { maxAttempts: attempts - 1 })
   const breaker = circuitBreaker(handleAll, {
@@ -34,11 +34,11 @@ async function microseconds(calls: number, call: () => Promise<unknown>): Promis
   return ((performance.now() - startMs) / calls) * 1000
 }
 
-/** What a call that succeeds costs more through the executor than through the policies beneath it. */
+/** Overhead of the executor over its policies, for a successful call. */
 export async function executor({ rounds, concurrent, warmUp }: Sizes): Promise<Result[]> {
   await using dlq = await DeadLetterQueue.open('memory:')
   const made = dlq.executor()
-  const alone = bare()
+  const alone = composePolicies()
   const context = { operation: { payload: { prompt: 'hi' } }, tags: ['bench'] }
   const ways: (() => Promise<unknown>)[] = [
     () => alone(noop),
@@ -62,5 +62,5 @@ export async function executor({ rounds, concurrent, warmUp }: Sizes): Promise<R
   ]
 }
 
-/** A round is short, so that there can be more of them than where stores are measured. */
+/** Rounds are short, so there are more of them than in the store workloads. */
 const roundsMore = 3

@@ -3,15 +3,15 @@ import type { Mailbox } from '../../src/mailbox.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { median, result, type Result, type Sizes } from '../harness.ts'
 
-async function filled(messages: number): Promise<Mailbox> {
+async function fillMailbox(messages: number): Promise<Mailbox> {
   const requests = memoryMailbox({ name: 'requests' })
   for (let n = 0; n < messages; n++) await requests.send({ n })
   return requests
 }
 
-/** Microseconds for each message, by hand: receive, decode, acknowledge. */
-async function byHand(messages: number): Promise<number> {
-  const requests = await filled(messages)
+/** Microseconds per message without a loop: receive, decode, acknowledge. */
+async function measureByHand(messages: number): Promise<number> {
+  const requests = await fillMailbox(messages)
   const { signal } = new AbortController()
   const startMs = performance.now()
   for (let n = 0; n < messages; n++) {
@@ -22,22 +22,22 @@ async function byHand(messages: number): Promise<number> {
   return ((performance.now() - startMs) / messages) * 1000
 }
 
-/** The same, through a loop. */
-async function throughLoop(messages: number): Promise<number> {
-  const requests = await filled(messages)
+/** Microseconds per message with a loop. */
+async function measureLoop(messages: number): Promise<number> {
+  const requests = await fillMailbox(messages)
   const loop = new MainLoop({ requests, process: () => undefined })
   const startMs = performance.now()
   await loop.run({ maxIterations: messages })
   return ((performance.now() - startMs) / messages) * 1000
 }
 
-/** What a message costs more through a loop than by hand, on a mailbox in memory. */
+/** Overhead of a loop per message, on a mailbox in memory. */
 export async function loops({ rounds, concurrent, warmUp }: Sizes): Promise<Result[]> {
-  await byHand(warmUp)
-  await throughLoop(warmUp)
+  await measureByHand(warmUp)
+  await measureLoop(warmUp)
   const took: { hand: number; loop: number }[] = []
   for (let round = 0; round < rounds * roundsMore; round++)
-    took.push({ hand: await byHand(concurrent), loop: await throughLoop(concurrent) })
+    took.push({ hand: await measureByHand(concurrent), loop: await measureLoop(concurrent) })
   const over = median(took.map(({ hand, loop }) => loop - hand))
   return [
     result('none', 'mailbox by hand, one message', median(took.map(({ hand }) => hand)), 'µs'),
@@ -46,5 +46,5 @@ export async function loops({ rounds, concurrent, warmUp }: Sizes): Promise<Resu
   ]
 }
 
-/** A round is short, so that there can be more of them than where stores are measured. */
+/** Rounds are short, so there are more of them than in the store workloads. */
 const roundsMore = 3

@@ -3,14 +3,16 @@ import { backend, type Backend } from '../../test/servers/servers.ts'
 import { median, rate, result, type Result, type Sizes } from '../harness.ts'
 import { loops } from './loops.ts'
 import { mailboxKinds, openPair, type MailboxKind } from './mailboxes/kinds.ts'
-import { body, crew, type Pair } from './mailboxes/pair.ts'
+import { body, runWorkers, type Pair } from './mailboxes/pair.ts'
 
-/** How many messages are in hand at once. */
+/** Number of messages in flight. */
 const loads = [1, 64] as const
 
-/** The share of what the client gives alone in the same round, called as the mailbox is. */
+/**
+ * Target: the share of the throughput of the client alone in the same round, called the same way.
+ */
 const atLeast = 0.6
-/** Where each call takes a commit of its own, fewer of them say as much. */
+/** Fewer messages suffice where each call is a commit. */
 const slowShare = 0.1
 
 const served: Partial<Record<MailboxKind, Backend>> = {
@@ -21,21 +23,21 @@ const served: Partial<Record<MailboxKind, Backend>> = {
   kafka: 'kafka',
 }
 
-/** How fast messages go through a mailbox: sent, received and acknowledged. Of all brokers that are there, unless some are named. */
+/** Throughput of mailboxes: send, receive and acknowledge. Default: all available brokers. */
 export async function mailboxes(sizes: Sizes, named: readonly MailboxKind[]): Promise<Result[]> {
   const results: Result[] = []
   for (const kind of named.length > 0 ? named : mailboxKinds) {
     const server = served[kind]
     const missing = server && backend(server).missing
     if (missing !== undefined && named.length > 0) throw new Error(missing)
-    say(missing ?? `${kind}: mailboxes`)
-    if (missing === undefined) results.push(...(await measured(kind, sizes)))
+    log(missing ?? `${kind}: mailboxes`)
+    if (missing === undefined) results.push(...(await measure(kind, sizes)))
   }
   if (named.length === 0 || named.includes('memory')) results.push(...(await loops(sizes)))
   return results
 }
 
-async function measured(kind: MailboxKind, sizes: Sizes): Promise<Result[]> {
+async function measure(kind: MailboxKind, sizes: Sizes): Promise<Result[]> {
   const pair = await openPair(kind)
   try {
     await lap(pair, 1, sizes.alone)
@@ -46,7 +48,7 @@ async function measured(kind: MailboxKind, sizes: Sizes): Promise<Result[]> {
       for (const load of loads)
         laps.push(await lap(pair, load, load === 1 ? sizes.alone : sizes.together))
       rounds.push(laps)
-      say(`  round ${round + 1}: ${laps.map(told).join(', ')}`)
+      log(`  round ${round + 1}: ${laps.map(formatLap).join(', ')}`)
     }
     return loads.flatMap((load, at) =>
       resultsOf(
@@ -60,7 +62,7 @@ async function measured(kind: MailboxKind, sizes: Sizes): Promise<Result[]> {
   }
 }
 
-/** Messages a second, through the mailbox and by the client alone. */
+/** Messages per second, through the mailbox and by the client alone. */
 interface Lap {
   load: number
   mailbox: number
@@ -70,23 +72,23 @@ interface Lap {
 
 async function lap(pair: Pair, load: number, messages: number): Promise<Lap> {
   const { mailbox, raw } = pair
-  // Of one there are no batches.
+  // A single message has no batches.
   const batched = load > 1 ? pair.batched : undefined
   const fewer = Math.ceil(batched ? messages * slowShare : messages)
   const rawRate = raw && (await rateOf(fewer, () => raw(fewer, load)))
   const batchedRate = batched && (await rateOf(messages, () => batched(messages, load)))
-  const found = await rateOf(messages, () => crew(messages, load, () => trip(mailbox)))
+  const found = await rateOf(messages, () => runWorkers(messages, load, () => trip(mailbox)))
   const rates: Lap = { load, mailbox: found }
   if (rawRate !== undefined) rates.raw = rawRate
   if (batchedRate !== undefined) rates.batched = batchedRate
   return rates
 }
 
-/** Whatever message comes is taken: each worker has sent one before, so there is one for everybody. */
+/** Receives any message: each worker has sent one before, so there is one for every worker. */
 async function trip(mailbox: Mailbox): Promise<void> {
   await mailbox.send(body())
   const [message] = await mailbox.receive({ waitSeconds: 20 })
-  if (!message) throw new Error('a message did not come within 20 seconds')
+  if (!message) throw new Error('no message arrived within 20 seconds')
   await message.acknowledge()
 }
 
@@ -110,18 +112,18 @@ function resultsOf(kind: MailboxKind, load: number, laps: Lap[]): Result[] {
   return [
     result(kind, `mailbox c${load}`, through, '/s'),
     ...compared('raw', 'client alone', { atLeast }),
-    // For those who want to know how near it comes. No target: nobody calls a mailbox that way.
+    // For comparison, without a target: a mailbox is not called in batches.
     ...compared('batched', 'client with batches by hand'),
   ]
 }
 
-function told({ load, mailbox, raw, batched }: Lap): string {
+function formatLap({ load, mailbox, raw, batched }: Lap): string {
   const others = Object.entries({ client: raw, batches: batched }).flatMap(([name, one]) =>
     one === undefined ? [] : `${name} c${load} ${Math.round(one)}/s`,
   )
   return [...others, `mailbox c${load} ${Math.round(mailbox)}/s`].join(', ')
 }
 
-function say(line: string): void {
+function log(line: string): void {
   process.stderr.write(`${line}\n`)
 }

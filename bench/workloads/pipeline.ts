@@ -9,39 +9,39 @@ import { backend } from '../../test/servers/servers.ts'
 import { median, result, type Result, type Sizes } from '../harness.ts'
 
 const partitions = 4
-const lotSize = 500
-/** Fewer are over before a client has begun to work. */
-const fewest = 50_000
-/** As much as other workloads have: a kilobyte. */
+const batchSize = 500
+/** Minimum number of records: fewer would end during the start of the client. */
+const minRecords = 50_000
+/** One kilobyte, as in the other workloads. */
 const text = 'x'.repeat(1024)
 
-/** Records through a node that does nothing, and dead records back to where they came from; beside the client alone. */
+/** Records through an empty node, and replays of dead records, compared with the client alone. */
 export async function pipeline(sizes: Sizes): Promise<Result[]> {
   const { url, missing } = backend('kafka')
   if (missing !== undefined) throw new Error(missing)
   const bench = pipelineBench(url)
   try {
-    return [...(await through(bench, url, sizes)), ...(await back(url, sizes))]
+    return [...(await measureNode(bench, url, sizes)), ...(await measureReplay(url, sizes))]
   } finally {
     await bench.close()
   }
 }
 
-async function through(bench: PipelineBench, url: string, sizes: Sizes): Promise<Result[]> {
-  const records = Math.max(sizes.bulk, fewest)
+async function measureNode(bench: PipelineBench, url: string, sizes: Sizes): Promise<Result[]> {
+  const records = Math.max(sizes.bulk, minRecords)
   const topic = await bench.topic('through', partitions)
-  for (let n = 0; n < records; n += lotSize)
+  for (let n = 0; n < records; n += batchSize)
     await bench.put(
       topic,
-      Array.from({ length: lotSize }, (_, more) => ({
+      Array.from({ length: batchSize }, (_, more) => ({
         key: `key-${(n + more) % 1000}`,
         partition: (n + more) % partitions,
         value: streamOf(`stream-${n + more}`, text),
       })),
     )
   const rates = await rounds(sizes, async (round) => ({
-    client: await consumed(bench, url, topic, records, round),
-    ours: await processed(bench, url, topic, records, round),
+    client: await consumeAll(bench, url, topic, records, round),
+    ours: await processAll(bench, url, topic, records, round),
   }))
   return [
     result('kafka', 'client alone: consume + commit', median(rates.client), '/s'),
@@ -50,7 +50,7 @@ async function through(bench: PipelineBench, url: string, sizes: Sizes): Promise
   ]
 }
 
-/** What was measured in each round, by what it is. The first round is there to compile code and fill caches, and does not count. */
+/** Measures each variant in every round. The first round is a warm-up and does not count. */
 async function rounds<K extends string>(
   sizes: Sizes,
   measure: (round: number) => Promise<Record<K, number>>,
@@ -60,8 +60,10 @@ async function rounds<K extends string>(
     const rates = await measure(round)
     if (round === 0) continue
     found.push(rates)
-    const told = Object.entries<number>(rates).map(([what, rate]) => `${what} ${rate.toFixed(0)}/s`)
-    say(`  round ${round}: ${told.join(', ')}`)
+    const formatLap = Object.entries<number>(rates).map(
+      ([what, rate]) => `${what} ${rate.toFixed(0)}/s`,
+    )
+    log(`  round ${round}: ${formatLap.join(', ')}`)
   }
   const names = Object.keys(found[0] ?? {}) as K[]
   const all = names.map((name) => [name, found.map((rates) => rates[name])])
@@ -72,8 +74,8 @@ function ratio({ ours, client }: Record<'ours' | 'client', number[]>): number {
   return median(ours.map((rate, at) => rate / client[at]!))
 }
 
-/** From the first record to the commit behind the last. Offsets are committed after every 500 records. */
-async function consumed(
+/** Measures from the first record to the last commit. Offsets are committed every 500 records. */
+async function consumeAll(
   bench: PipelineBench,
   url: string,
   topic: string,
@@ -93,7 +95,7 @@ async function consumed(
   for await (const message of stream) {
     if (count === 0) startMs = performance.now()
     last.set(message.partition, message)
-    if (++count % lotSize === 0) await commit()
+    if (++count % batchSize === 0) await commit()
     if (count === records) break
   }
   await commit()
@@ -103,7 +105,7 @@ async function consumed(
   return records / (tookMs / 1000)
 }
 
-async function processed(
+async function processAll(
   bench: PipelineBench,
   url: string,
   topic: string,
@@ -141,16 +143,16 @@ function nodeInput(bench: PipelineBench, inputTopic: string): NodeInput {
   }
 }
 
-/** Each round has dead records of its own: what was replayed once is not replayed again. */
-async function back(url: string, sizes: Sizes): Promise<Result[]> {
-  const records = Math.max(sizes.bulk, fewest)
+/** Each round has new dead records, since a record is replayed only once. */
+async function measureReplay(url: string, sizes: Sizes): Promise<Result[]> {
+  const records = Math.max(sizes.bulk, minRecords)
   const rates = await rounds(sizes, async () => {
     const bench = await deadBench(url)
     try {
       return {
-        client: await produced(bench, url, records, 'bare'),
-        same: await produced(bench, url, records, 'same'),
-        ours: await replayed(bench, records),
+        client: await produceAll(bench, url, records, 'bare'),
+        same: await produceAll(bench, url, records, 'same'),
+        ours: await replayAll(bench, records),
       }
     } finally {
       await bench.close()
@@ -166,8 +168,8 @@ async function back(url: string, sizes: Sizes): Promise<Result[]> {
   ]
 }
 
-/** Writes as many records, 500 with each request: the same as a replay sends, with the header that tells of their past, or without it. */
-async function produced(
+/** Produces records, 500 per request: the same as a replay, with or without its lineage header. */
+async function produceAll(
   bench: DeadBench,
   url: string,
   records: number,
@@ -181,8 +183,8 @@ async function produced(
   const all = which === 'same' ? withLineage([], lineage) : []
   const headers = new Map(all.map(([name, text]) => [name, text ?? Buffer.alloc(0)]))
   const startMs = performance.now()
-  for (let n = 0; n < records; n += lotSize) {
-    const messages = Array.from({ length: lotSize }, (_, more) => ({
+  for (let n = 0; n < records; n += batchSize) {
+    const messages = Array.from({ length: batchSize }, (_, more) => ({
       topic,
       key: Buffer.from(`key-${n + more}`),
       value,
@@ -195,16 +197,16 @@ async function produced(
   return records / (tookMs / 1000)
 }
 
-async function replayed(bench: DeadBench, records: number): Promise<number> {
-  for (let n = 0; n < records; n += lotSize)
+async function replayAll(bench: DeadBench, records: number): Promise<number> {
+  for (let n = 0; n < records; n += batchSize)
     await bench.dies(
-      Array.from({ length: lotSize }, (_, more) => ({
+      Array.from({ length: batchSize }, (_, more) => ({
         id: `stream-${n + more}`,
         value: streamOf(`stream-${n + more}`, text),
         key: `key-${n + more}`,
         offset: n + more,
       })),
-      (n / lotSize) % 2,
+      (n / batchSize) % 2,
     )
   const startMs = performance.now()
   const { sent } = await replayNode({ cluster: bench.cluster, settings: bench.settings })
@@ -212,6 +214,6 @@ async function replayed(bench: DeadBench, records: number): Promise<number> {
   return records / ((performance.now() - startMs) / 1000)
 }
 
-function say(line: string): void {
+function log(line: string): void {
   process.stderr.write(`${line}\n`)
 }

@@ -1,4 +1,4 @@
-import type { StoreKind } from '../ground.ts'
+import type { StoreKind } from '../location.ts'
 import { median, result, type Bench, type Result } from '../harness.ts'
 import { threadYardstickOf, yardstickOf } from '../yardsticks/yardstick.ts'
 import { drainRate, failRate } from './drain.ts'
@@ -16,7 +16,7 @@ const measures = [
 ] as const
 type Measure = (typeof measures)[number]
 
-/** Without a number it is told for comparison. */
+/** Without `atLeast`, the value is reported for comparison only. */
 type Target = [measure: Measure, yardstick: 'R1' | 'R1 by a thread' | 'R64', atLeast?: number]
 
 const serverTargets: Target[] = [
@@ -24,7 +24,7 @@ const serverTargets: Target[] = [
   ['drain', 'R64', 0.25],
 ]
 
-/** What each is to be, as a share of what the backend alone gives in the same round. */
+/** Targets as a share of the yardstick of the same round. */
 const targets: Record<StoreKind, Target[]> = {
   memory: [],
   sqlite: [
@@ -40,7 +40,7 @@ const targets: Record<StoreKind, Target[]> = {
   redis: serverTargets,
 }
 
-/** The machine needs some ten thousand calls until all that runs often is compiled. */
+/** About ten thousand calls until all hot code is compiled. */
 async function warmUp(bench: Bench): Promise<void> {
   for (let n = 0; n < 3; n++) {
     await bench.clear()
@@ -51,15 +51,15 @@ async function warmUp(bench: Bench): Promise<void> {
   bench.forget()
 }
 
-/** How fast letters go in and out. */
+/** Throughput of captures and drains. */
 export async function throughput(bench: Bench): Promise<Result[]> {
   const { sizes, kind } = bench
   const raw = yardstickOf(kind)
   const byThread = threadYardstickOf(kind)
   const run: Record<Measure, () => Promise<number> | number> = {
-    R1: () => raw!(bench.ground, sizes.single, 1),
-    'R1 by a thread': () => byThread!(bench.ground, sizes.single, 1),
-    R64: () => raw!(bench.ground, sizes.concurrent, 64),
+    R1: () => raw!(bench.location, sizes.single, 1),
+    'R1 by a thread': () => byThread!(bench.location, sizes.single, 1),
+    R64: () => raw!(bench.location, sizes.concurrent, 64),
     'enqueue c1': () => enqueueRate(bench, 1, sizes.single),
     'enqueue c64': () => enqueueRate(bench, 64, sizes.concurrent),
     bulk: () => bulkRate(bench, sizes.bulk),
@@ -78,8 +78,8 @@ export async function throughput(bench: Bench): Promise<Result[]> {
       rates[measure] = await run[measure]()
     }
     rounds.push(rates)
-    const told = wanted.map((measure) => `${measure} ${Math.round(rates[measure]!)}/s`)
-    bench.say(`  round ${round + 1}: ${told.join(', ')}`)
+    const formatLap = wanted.map((measure) => `${measure} ${Math.round(rates[measure]!)}/s`)
+    bench.log(`  round ${round + 1}: ${formatLap.join(', ')}`)
   }
   const absolute = wanted.map((measure) =>
     result(kind, measure, median(rounds.map((rates) => rates[measure]!)), '/s'),

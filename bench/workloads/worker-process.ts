@@ -4,27 +4,27 @@ import { DeadLetterQueue } from '../../src/index.ts'
 const runMs = 25
 
 /*
- * A worker process that drains the store it is given, and tells which letters it ran. Each run takes
- * a while, as real ones do, so that one worker alone does not use up the machine.
+ * A worker process that drains a store and reports the letters that it ran. Each run takes a while,
+ * as real ones do, so that one worker does not use the whole machine.
  */
 
 export type Order = 'start' | 'stop'
-export type Told = { kind: 'ready' } | { kind: 'ran'; ids: string[] }
+export type WorkerReport = { kind: 'ready' } | { kind: 'ran'; ids: string[] }
 
 const queue = await DeadLetterQueue.open(process.argv[2]!, { maxConcurrent: 8 })
 let ran: string[] = []
 
 queue.handle('charge-card', async ({ letter }) => {
   await setTimeout(runMs)
-  if (ran.push(letter.id) === 1) setImmediate(tell)
+  if (ran.push(letter.id) === 1) setImmediate(sendReport)
 })
 
-function tell(): void {
-  if (ran.length > 0) say({ kind: 'ran', ids: ran.splice(0) })
+function sendReport(): void {
+  if (ran.length > 0) send({ kind: 'ran', ids: ran.splice(0) })
 }
 
-function say(told: Told): void {
-  process.send!(told)
+function send(report: WorkerReport): void {
+  process.send!(report)
 }
 
 process.on('message', (order: Order) => {
@@ -35,8 +35,8 @@ process.on('message', (order: Order) => {
 async function end(): Promise<void> {
   await queue.stop()
   await queue.close()
-  tell()
+  sendReport()
   process.disconnect()
 }
 
-say({ kind: 'ready' })
+send({ kind: 'ready' })

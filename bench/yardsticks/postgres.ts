@@ -4,18 +4,19 @@ import type { PackedLetter } from '../../src/stores/rows/form.ts'
 import { rowColumns } from '../../src/stores/rows/row.ts'
 import { toMs } from '../../src/letter/time.ts'
 import { migrations } from '../../src/stores/postgres/schema.ts'
-import type { Ground } from '../ground.ts'
+import type { Location } from '../location.ts'
 import { rate } from '../harness.ts'
 import { sampleRows } from '../sample.ts'
 
 const schema = 'redrive_raw'
 
 /**
- * What Postgres alone gives: the rows that the store writes, into the same tables and indexes, each batch one statement on
- * one connection and so one commit. Nothing is made, checked, classified or counted.
+ * Throughput of Postgres alone: writes the rows of the store into the same tables and indexes, one
+ * statement and so one commit per batch, on one connection. No letter is created, checked,
+ * classified or counted.
  */
 export async function rawPostgres(
-  { at }: Ground,
+  { at }: Location,
   count: number,
   perWrite: number,
 ): Promise<number> {

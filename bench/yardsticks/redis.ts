@@ -1,13 +1,13 @@
 import { createClient, RESP_TYPES } from 'redis'
 import { systemClock } from '../../src/clock/clock.ts'
 import { DeadLetterQueue } from '../../src/index.ts'
-import type { Ground } from '../ground.ts'
+import type { Location } from '../location.ts'
 import { rate } from '../harness.ts'
 import { failure, operation } from '../sample.ts'
 
-type Server = Awaited<ReturnType<typeof connected>>
+type Server = Awaited<ReturnType<typeof connectClient>>
 
-/** One command of those that keep a letter, with a mark where its id goes. */
+/** One of the commands that store a letter, with a placeholder for its id. */
 type Template =
   | { kind: 'hash'; key: string; fields: [string, Buffer][] }
   | { kind: 'zset'; key: string; member: string; score: number }
@@ -15,13 +15,18 @@ type Template =
 const idMark = '<id>'
 
 /**
- * What Redis alone gives: the hashes and index entries of a captured letter, as HSET and ZADD in a pipeline of so many
- * letters on one connection. Nothing is made, checked, classified or counted, and nothing is atomic.
+ * Throughput of Redis alone: writes the hashes and index entries of captured letters with HSET and
+ * ZADD, pipelined on one connection. No letter is created, checked, classified or counted, and
+ * nothing is atomic.
  */
-export async function rawRedis(ground: Ground, count: number, perWrite: number): Promise<number> {
-  const url = ground.url(`raw-${perWrite}`)
+export async function rawRedis(
+  location: Location,
+  count: number,
+  perWrite: number,
+): Promise<number> {
+  const url = location.url(`raw-${perWrite}`)
   const prefix = new URL(url).searchParams.get('prefix')!
-  const server = await connected(ground.at)
+  const server = await connectClient(location.at)
   try {
     const templates = await templatesOf(server, url, prefix)
     const write = (): Promise<unknown> => writeLetters(server, templates, perWrite)
@@ -34,14 +39,14 @@ export async function rawRedis(ground: Ground, count: number, perWrite: number):
   }
 }
 
-async function connected(url: string) {
+async function connectClient(url: string) {
   const client = createClient({ url })
   client.on('error', () => {})
   await client.connect()
   return client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer })
 }
 
-/** Has the store keep one letter, and looks at what it wrote for it: whatever is named by its id. */
+/** Stores one letter and reads the keys with its id. */
 async function templatesOf(server: Server, url: string, prefix: string): Promise<Template[]> {
   const queue = await DeadLetterQueue.open(url, { onStoreDown: 'fail' })
   const { id } = await queue.enqueue(operation(0), failure(0))

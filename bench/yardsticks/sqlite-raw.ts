@@ -9,7 +9,7 @@ export interface Raw {
   close(): void
 }
 
-/** A file with the tables of a store, and nothing that keeps it but SQLite. */
+/** A SQLite file with the tables of a store, without the store. */
 export function openRaw(path: string): Raw {
   const db = new DatabaseSync(path)
   db.exec('PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')

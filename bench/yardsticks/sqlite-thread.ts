@@ -2,7 +2,7 @@ import type { PackedLetter } from '../../src/stores/rows/form.ts'
 import { serve } from '../../src/backends/sqlite/serve.ts'
 import { openRaw } from './sqlite-raw.ts'
 
-/** The thread of a store, with nothing in it but the raw loop. */
+/** A worker thread that runs only the raw loop. */
 serve((options, report) => {
   const raw = openRaw((options as { path: string }).path)
   return {

@@ -4,18 +4,19 @@ import { systemClock } from '../../src/clock/clock.ts'
 import type { PackedLetter } from '../../src/stores/rows/form.ts'
 import { Channel } from '../../src/backends/sqlite/channel.ts'
 import type { AnyCall } from '../../src/backends/sqlite/protocol.ts'
-import type { Ground } from '../ground.ts'
+import type { Location } from '../location.ts'
 import { rate } from '../harness.ts'
 import { sampleRows } from '../sample.ts'
 import { openRaw } from './sqlite-raw.ts'
 
 /**
- * What node:sqlite alone gives: the rows that the store writes, into the same tables and indexes, fully synchronous, in
- * one thread, with so many letters to a transaction. Nothing is made, checked, classified, counted or handed between
- * threads: the counters that the store keeps up are its own cost.
+ * Throughput of node:sqlite alone: writes the rows of the store into the same tables and indexes,
+ * fully synchronous, in one thread, with a fixed number of letters per transaction. No letter is
+ * created, checked, classified, counted or passed between threads: the counters are a cost of the
+ * store.
  */
 export async function rawSqlite(
-  { at }: Ground,
+  { at }: Location,
   count: number,
   perTransaction: number,
 ): Promise<number> {
@@ -37,8 +38,8 @@ export async function rawSqlite(
 
 const program = { file: new URL('./sqlite-thread.ts', import.meta.url), name: 'raw-sqlite' }
 
-/** The same one by one, each handed to the thread in which a store keeps its file, and awaited. */
-export async function rawSqliteThread({ at }: Ground, count: number): Promise<number> {
+/** The same with one letter per transaction, each passed to a worker thread and awaited. */
+export async function rawSqliteThread({ at }: Location, count: number): Promise<number> {
   const path = join(at, 'raw-thread.db')
   const rows = await sampleRows()
   const channel = Channel.take(program)
@@ -54,7 +55,7 @@ export async function rawSqliteThread({ at }: Ground, count: number): Promise<nu
       await heard.promise
     }
   }
-  // The thread is new, and compiles what it runs anew.
+  // A new thread has to compile its code again.
   await run(Math.min(count, 3000))
   const startMs = performance.now()
   await run(count)
@@ -67,7 +68,7 @@ export async function rawSqliteThread({ at }: Ground, count: number): Promise<nu
   return rate(count, tookMs)
 }
 
-/** The letter with an id that no other has. */
+/** The letter with a unique id. */
 function fresh(rows: readonly PackedLetter[], n: number): PackedLetter {
   const packed = rows[n % rows.length]!
   packed[0][0] = systemClock.id()

@@ -1,10 +1,10 @@
-import type { Ground, StoreKind } from '../ground.ts'
+import type { Location, StoreKind } from '../location.ts'
 import { rawPostgres } from './postgres.ts'
 import { rawRedis } from './redis.ts'
 import { rawSqlite, rawSqliteThread } from './sqlite.ts'
 
-/** What the backend alone gives, in letters a second, with so many letters to a write. */
-export type Yardstick = (ground: Ground, count: number, perWrite: number) => Promise<number>
+/** Throughput of the backend alone in letters per second, with a number of letters per write. */
+export type Yardstick = (location: Location, count: number, perWrite: number) => Promise<number>
 
 const yardsticks: Partial<Record<StoreKind, Yardstick>> = {
   sqlite: rawSqlite,
@@ -16,7 +16,10 @@ export function yardstickOf(kind: StoreKind): Yardstick | undefined {
   return yardsticks[kind]
 }
 
-/** For a store that keeps its file in a thread: what the way there and back leaves of one letter to a write. */
+/**
+ * For a store with a worker thread: the throughput of single letters including the thread round
+ * trip.
+ */
 export function threadYardstickOf(kind: StoreKind): Yardstick | undefined {
   return kind === 'sqlite' ? rawSqliteThread : undefined
 }

@@ -3,20 +3,20 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** How a request goes: well, or with an answer of this status, with no answer, or with a connection that breaks. */
+/** The outcome of a request: success, an error status, no answer, or a broken connection. */
 export type Fate = 'well' | { status: number; retryAfterSeconds?: number } | 'hang' | 'reset'
 
 export interface Stub {
   url: string
-  /** The next requests go like this, one after the other; those after them go well. */
+  /** Sets the outcomes of the next requests, in order; later requests succeed. */
   next(...fates: Fate[]): void
   close(): Promise<void>
 }
 
-/** What a stub is asked, and what it answers when all is well. */
+/** Computes the answer of a successful request. */
 export type Answer = (method: string, path: string, body: unknown) => unknown
 
-/** A server on this machine that stands in for one elsewhere, and has its bad moments. */
+/** A local server that simulates a remote one, including its failures. */
 export async function startStub(answer: Answer): Promise<Stub> {
   const fates: Fate[] = []
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -27,7 +27,7 @@ export async function startStub(answer: Answer): Promise<Stub> {
       JSON.stringify(answer(method, url, sent === '' ? undefined : JSON.parse(sent)))
     if (fate === 'well') response.end(good())
     else if (fate === 'reset') request.socket.resetAndDestroy()
-    // The worst of all: the work is done, and nobody hears of it.
+    // The worst case: the work is done, but the answer is lost.
     else if (fate === 'hang') good()
     else {
       if (fate.retryAfterSeconds !== undefined)
@@ -47,7 +47,9 @@ export async function startStub(answer: Answer): Promise<Stub> {
   }
 }
 
-/** Asks a stub as one would ask the real thing: an answer that is not good is an error with its status and headers. */
+/**
+ * Calls a stub like the real service: an error status becomes an error with its status and headers.
+ */
 export async function ask(url: string, signal: AbortSignal, body?: unknown): Promise<unknown> {
   const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
   const response = await fetch(url, { ...sent, signal })
@@ -56,8 +58,8 @@ export async function ask(url: string, signal: AbortSignal, body?: unknown): Pro
   return response.json()
 }
 
-/** Prints how a run went. */
-export async function told<T>(attempt: number, run: () => Promise<T>): Promise<T> {
+/** Prints the result of a run. */
+export async function logRun<T>(attempt: number, run: () => Promise<T>): Promise<T> {
   try {
     const result = await run()
     console.log(`  run ${attempt}: well`)

@@ -1,11 +1,11 @@
-// Servers that come as jars of Maven Central.
+// Servers that are jars from Maven Central.
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findProgram, home, run } from './machine.ts'
 
-/** What such a server is made of: `group:artifact:version`, with all that those depend on. */
+/** The artifacts of a server as `group:artifact:version`. Their dependencies are fetched too. */
 export interface Jars {
-  /** Names the folder, so that another version is another folder. */
+  /** Name of the folder, including the version. */
   readonly name: string
   readonly artifacts: readonly string[]
 }
@@ -17,13 +17,13 @@ const folderOf = ({ name }: Jars): string => join(home, name)
 /** For `java -cp`: all jars of the folder. */
 export const classPath = (jars: Jars): string => join(folderOf(jars), '*')
 
-/** What is lacking to fetch the jars and to run them. */
+/** What is missing to fetch and run the jars. */
 export function lacksJava(jars: Jars): string | undefined {
   if (!findProgram('java')) return 'Java is not installed'
   return existsSync(folderOf(jars)) || findProgram('mvn') ? undefined : 'Maven is not installed'
 }
 
-/** The same for those who only start it, and fetch nothing. */
+/** What is missing to run the jars without fetching. */
 export const lacksJars = (jars: Jars): string | undefined =>
   lacksJava(jars) ??
   (existsSync(folderOf(jars))
@@ -44,7 +44,7 @@ const pom = ({ artifacts }: Jars): string => `<project>
 </project>
 `
 
-/** Maven copies the jars into one folder, once. A checksum that does not match is an error. */
+/** Copies the jars into one folder with Maven, once. A wrong checksum is an error. */
 export function fetchJars(jars: Jars): void {
   const ready = folderOf(jars)
   if (existsSync(ready)) return
@@ -69,7 +69,7 @@ export function fetchJars(jars: Jars): void {
   }
 }
 
-/** Log4j's settings: everything goes to the output, which goes to the log file. */
+/** Log4j settings: everything goes to stdout, and so to the log file. */
 export const logging = `appender.console.type = Console
 appender.console.name = console
 appender.console.layout.type = PatternLayout

@@ -12,7 +12,7 @@ import {
 import { dataHome, findProgram, launch, run, type Command } from './machine.ts'
 import type { Server } from './server.ts'
 
-/** The newest that the client is made for. */
+/** The newest version that the client supports. */
 const version = '4.2.1'
 const jars: Jars = {
   name: `kafka-${version}`,
@@ -24,7 +24,7 @@ const jars: Jars = {
 
 export type KafkaSettings = Readonly<Record<string, string>>
 
-/** One node that is broker and controller. It has nobody to copy to, and nobody to wait for. */
+/** One node that is broker and controller, without replicas. */
 const settings: KafkaSettings = {
   'process.roles': 'broker,controller',
   'node.id': '1',
@@ -39,22 +39,22 @@ const settings: KafkaSettings = {
   'share.coordinator.state.topic.num.partitions': '1',
   'share.coordinator.state.topic.replication.factor': '1',
   'share.coordinator.state.topic.min.isr': '1',
-  // A group is settled at once, and a member that fell silent may be given up soon.
+  // Groups rebalance immediately, and silent members may have short timeouts.
   'group.initial.rebalance.delay.ms': '0',
   'group.min.session.timeout.ms': '500',
   'group.consumer.min.heartbeat.interval.ms': '200',
   'group.consumer.heartbeat.interval.ms': '500',
   'group.consumer.min.session.timeout.ms': '500',
   'group.consumer.session.timeout.ms': '6000',
-  // After a crash, it is not let in again before its former self is given up.
+  // After a crash, the broker can register again only after its old session expired.
   'broker.session.timeout.ms': '3000',
   'broker.heartbeat.interval.ms': '500',
-  // It would take over a hundred megabytes.
+  // The default takes more than a hundred megabytes.
   'log.cleaner.dedupe.buffer.size': '4194304',
 }
 
-/** Where it listens: for clients, and as a controller. */
-const listening = ([port, controller]: readonly number[]): KafkaSettings => ({
+/** The listeners: for clients, and as a controller. */
+const listenerSettings = ([port, controller]: readonly number[]): KafkaSettings => ({
   listeners: `PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controller}`,
   'advertised.listeners': `PLAINTEXT://127.0.0.1:${port}`,
   'controller.quorum.voters': `1@127.0.0.1:${controller}`,
@@ -63,7 +63,7 @@ const listening = ([port, controller]: readonly number[]): KafkaSettings => ({
 const defaultPorts = [29092, 29093]
 
 function writeSettings(folder: string): string {
-  const all = { ...settings, ...listening(defaultPorts), 'log.dirs': join(folder, 'data') }
+  const all = { ...settings, ...listenerSettings(defaultPorts), 'log.dirs': join(folder, 'data') }
   const file = join(folder, 'server.properties')
   writeFileSync(join(folder, 'log4j2.properties'), logging)
   writeFileSync(
@@ -77,7 +77,7 @@ function writeSettings(folder: string): string {
 
 const java = (folder: string, main: string): string[] => [
   '-Xmx256m',
-  // It starts in half of the time.
+  // Halves the start time.
   '-XX:+UseSerialGC',
   '-XX:TieredStopAtLevel=1',
   `-Dlog4j2.configurationFile=${join(folder, 'log4j2.properties')}`,
@@ -86,7 +86,7 @@ const java = (folder: string, main: string): string[] => [
   main,
 ]
 
-/** The folder of an empty broker, made once per version and then copied: a broker refuses one that is not formatted. */
+/** A formatted folder of an empty broker, created once per version and then copied. */
 function template(): string {
   const ready = join(dataHome(), `kafka-${version}-template`)
   if (existsSync(ready)) return ready
@@ -104,7 +104,7 @@ function template(): string {
   return ready
 }
 
-/** Makes the folder of a new, empty broker. */
+/** Creates the folder of a new, empty broker. */
 export function createBroker(folder: string): void {
   const from = template()
   mkdirSync(folder, { recursive: true })
@@ -117,15 +117,18 @@ export function kafkaCommand(
   folder: string,
   more: KafkaSettings = {},
 ): Command {
-  const all = Object.entries({ ...listening(ports), 'broker.rack': folder, ...more })
+  const all = Object.entries({ ...listenerSettings(ports), 'broker.rack': folder, ...more })
   const args = [...java(folder, 'kafka.Kafka'), join(folder, 'server.properties')]
   const own = all.flatMap(([name, value]) => ['--override', `${name}=${value}`])
   return { file: findProgram('java')!, args: [...args, ...own], folder }
 }
 
-/** Asks the broker for its folder, which it gives as its rack; nothing while it is not yet ready to be written to. */
+/**
+ * Reads the folder of the broker, which it publishes as its rack; undefined until it accepts
+ * writes.
+ */
 export async function kafkaFolder(port: number): Promise<string | undefined> {
-  // The client is large, and most who import this file never ask.
+  // Imported lazily: the client is large and rarely needed.
   const { Admin } = await import('@platformatic/kafka')
   const admin = new Admin({
     clientId: 'redrive',

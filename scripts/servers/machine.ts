@@ -1,4 +1,4 @@
-// What the machine offers to the private servers: folders, users, ports, processes.
+// Resources of the machine for the private servers: folders, users, ports, processes.
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -23,7 +23,7 @@ const root: string = dirname(dirname(import.meta.dirname))
 /** Jars and the state file: outside of git, and kept when servers stop. */
 export const home: string = join(root, 'node_modules', '.cache', 'redrive-servers')
 
-/** Who a process runs as; nothing means whoever started us. */
+/** The user of a process. Default: the user of this process. */
 export interface Account {
   readonly uid?: number
   readonly gid?: number
@@ -31,7 +31,7 @@ export interface Account {
 
 export const isRoot: boolean = process.getuid?.() === 0
 
-/** PostgreSQL refuses to run as root, so root runs it as the user that its package made. */
+/** PostgreSQL refuses to run as root, so root runs it as the user of its package. */
 export function postgresAccount(): Account {
   if (!isRoot) return {}
   const ask = (flag: string): number =>
@@ -39,13 +39,16 @@ export function postgresAccount(): Account {
   return { uid: ask('-u'), gid: ask('-g') }
 }
 
-/** Whether every other user may pass through a folder and all of its parents. */
+/** Whether all users may access a folder through all of its parents. */
 function isOpenToAll(folder: string): boolean {
   const parent = dirname(folder)
   return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || isOpenToAll(parent))
 }
 
-/** Where data folders live: beside the jars, or under the OS temp folder when other users cannot reach the checkout. */
+/**
+ * The parent of data folders: next to the jars, or in the temp folder if other users cannot access
+ * the checkout.
+ */
 export function dataHome(): string {
   mkdirSync(home, { recursive: true })
   const real = realpathSync(home)
@@ -53,11 +56,11 @@ export function dataHome(): string {
   const hash = createHash('sha256').update(real).digest('hex').slice(0, 12)
   const folder = join(realpathSync(tmpdir()), `redrive-servers-${hash}`)
   mkdirSync(folder, { recursive: true, mode: 0o755 })
-  if (statSync(folder).uid !== 0) throw new Error(`${folder} belongs to somebody else; remove it`)
+  if (statSync(folder).uid !== 0) throw new Error(`${folder} belongs to another user; remove it`)
   return folder
 }
 
-/** The path of a program, or nothing when the machine has none. */
+/** The path of a program, or undefined. */
 export function findProgram(name: string, folders: readonly string[] = []): string | undefined {
   const path = (process.env['PATH'] ?? '').split(delimiter)
   for (const folder of [...folders, ...path, '/usr/sbin', '/usr/local/sbin']) {
@@ -72,7 +75,7 @@ export function findProgram(name: string, folders: readonly string[] = []): stri
   return undefined
 }
 
-/** Runs a program to its end; an error carries what the program said. */
+/** Runs a program; an error contains its output. */
 export function run(file: string, args: readonly string[], account: Account = {}): string {
   try {
     return execFileSync(file, args, {
@@ -84,25 +87,27 @@ export function run(file: string, args: readonly string[], account: Account = {}
     })
   } catch (error) {
     const { stderr = '', stdout = '' } = error as { stderr?: string; stdout?: string }
-    const said = stripVTControlCharacters(`${stdout}\n${stderr}`).trim() || String(error)
-    const last = said.split('\n').slice(-8).join('\n')
+    const output = stripVTControlCharacters(`${stdout}\n${stderr}`).trim() || String(error)
+    const last = output.split('\n').slice(-8).join('\n')
     throw new Error(`${file} failed: ${last}`, { cause: error })
   }
 }
 
-/** A process of ours that outlives us, and a piece of its command line that tells it from a stranger with its id. */
+/**
+ * A process that outlives this one, and a part of its command line, to detect a reused process id.
+ */
 export interface Process {
   readonly pid: number
   readonly mark: string
 }
 
-/** How a server is run. Its folder stands in the command line, by which it is told from strangers. */
+/** How a server is started. The command line contains its folder, which identifies the process. */
 export interface Command {
   readonly file: string
   readonly args: readonly string[]
   readonly folder: string
   readonly account?: Account
-  /** Variables besides our own. */
+  /** Environment variables in addition to our own. */
   readonly environment?: Readonly<Record<string, string>>
 }
 
@@ -134,12 +139,13 @@ export function commandLine(pid: number): string {
   }
 }
 
-/** The ids of the processes that a process has started and that still are. */
+/** The ids of the live children of a process. */
 export function childrenOf(pid: number): number[] {
   const rows = existsSync('/proc/self/stat')
     ? readdirSync('/proc').flatMap((name) => {
         try {
-          // The parent stands second after the name, which may itself hold spaces and brackets.
+          // The parent is the second field after the name, which may contain spaces and
+          // parentheses.
           const stat = readFileSync(`/proc/${Number(name)}/stat`, 'utf8')
           return [[Number(name), Number(stat.slice(stat.lastIndexOf(')')).split(' ')[2])]]
         } catch {
@@ -157,7 +163,7 @@ export function isAlive({ pid, mark }: Process): boolean {
   return commandLine(pid).includes(mark)
 }
 
-/** Signals a process, and gives false when it is gone or its id belongs to a stranger by now. */
+/** Signals a process. False if it is gone or its id belongs to another process. */
 export function signal(target: Process, name: NodeJS.Signals): boolean {
   if (!isAlive(target)) return false
   try {
@@ -168,7 +174,7 @@ export function signal(target: Process, name: NodeJS.Signals): boolean {
   }
 }
 
-/** Asks again and again until the answer is yes; the error names what did not happen. */
+/** Polls until the check is true; the error names what did not happen. */
 export async function until(
   what: string,
   ask: () => boolean | Promise<boolean>,
@@ -181,7 +187,7 @@ export async function until(
   }
 }
 
-/** Sends one message to a port of ours, and gives the first piece of the answer. */
+/** Sends one message to a local port and returns the first chunk of the answer. */
 export function ask(port: number, message: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = createConnection(port, '127.0.0.1')
@@ -204,11 +210,14 @@ function isFree(port: number): Promise<boolean> {
   })
 }
 
-/** The wished port, or the next free one. A cluster's bus ports, 10000 above, must be free as well. */
-export async function freePort(wished: number, taken: ReadonlySet<number>): Promise<number> {
-  for (let port = wished; port < wished + 40; port += 1) {
+/**
+ * The preferred port, or the next free one. The bus port of a cluster, 10000 above, must be free
+ * too.
+ */
+export async function freePort(preferred: number, taken: ReadonlySet<number>): Promise<number> {
+  for (let port = preferred; port < preferred + 40; port += 1) {
     if (taken.has(port) || !(await isFree(port))) continue
     if (await isFree(port + 10_000)) return port
   }
-  throw new Error(`no free port from ${wished} on`)
+  throw new Error(`no free port at or above ${preferred}`)
 }

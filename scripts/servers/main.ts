@@ -1,5 +1,5 @@
 // npm run servers -- install|start|stop|status [name…]
-import { choose, start, status, stop, type Outcome } from './fleet.ts'
+import { choose, start, status, stop, type Outcome } from './lifecycle.ts'
 import { install } from './install.ts'
 import { home } from './machine.ts'
 
@@ -20,7 +20,7 @@ try {
     const lacking = install(choose(names))
     for (const [name, reason] of lacking) console.log(`${name}: ${reason}`)
     if (lacking.size > 0) process.exitCode = 1
-    else console.log(`All is installed; jars are in ${home}`)
+    else console.log(`Everything is installed; jars are in ${home}`)
   } else if (command === 'start') show(await start(names))
   else if (command === 'stop') {
     const stopped = await stop(names)

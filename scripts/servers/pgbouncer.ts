@@ -4,7 +4,7 @@ import { findProgram, launch, postgresAccount } from './machine.ts'
 import { isPostgresReady, lacksPostgres, postgresUrl } from './postgres.ts'
 import type { Server } from './server.ts'
 
-/** Whoever comes is the user postgres; a server connection is lent for one transaction only. */
+/** All clients are the user postgres; transaction pooling. */
 const configuration = (port: number, postgresPort: number): string => `[databases]
 * = host=127.0.0.1 port=${postgresPort} user=postgres
 [pgbouncer]

@@ -12,7 +12,7 @@ import {
 } from './machine.ts'
 import type { Server } from './server.ts'
 
-/** Debian and Red Hat keep the programs of each version in a folder of its own; the newest comes first. */
+/** The program folders per version on Debian and Red Hat, newest first. */
 function versionFolders(): string[] {
   const below = (folder: string, prefix: string): string[] =>
     existsSync(folder)
@@ -29,7 +29,7 @@ const postgresProgram = (name: string): string | undefined => findProgram(name, 
 export const lacksPostgres = (): string | undefined =>
   postgresProgram('initdb') ? undefined : 'PostgreSQL is not installed'
 
-/** Nothing is relaxed: what is committed is on the disk. */
+/** Fully durable: commits are on the disk. */
 const settings: Readonly<Record<string, string>> = {
   fsync: 'on',
   synchronous_commit: 'on',
@@ -39,7 +39,9 @@ const settings: Readonly<Record<string, string>> = {
   unix_socket_directories: '',
 }
 
-/** The folder of an empty database, made once per version and then copied: initdb takes seconds. */
+/**
+ * The folder of an empty database, created once per version and then copied: initdb takes seconds.
+ */
 function template(account: Account): string {
   const version = /\d+/.exec(run(postgresProgram('postgres')!, ['--version']))![0]
   const ready = join(dataHome(), `postgres-${version}-template`)
@@ -62,7 +64,7 @@ function emptyFolder(folder: string, account: Account): void {
   if (account.uid !== undefined) chownSync(folder, account.uid, account.gid!)
 }
 
-/** Makes the data folder of a new, empty database. */
+/** Creates the data folder of a new, empty database. */
 export function createDatabase(folder: string): void {
   const account = postgresAccount()
   const from = template(account)

@@ -4,22 +4,22 @@ import { join } from 'node:path'
 import { ask, findProgram, launch, signal, until, type Command } from './machine.ts'
 import type { Server } from './server.ts'
 
-/** Debian's own script in /usr/sbin changes to another user; the one behind it does not. */
+/** The Debian script in /usr/sbin switches the user; this one does not. */
 const program = (): string | undefined => findProgram('rabbitmq-server', ['/usr/lib/rabbitmq/bin'])
 
 export const lacksRabbitmq = (): string | undefined =>
   program() && findProgram('epmd') ? undefined : 'RabbitMQ is not installed'
 
-/** Two nodes on one machine must differ in name, and a node must keep its own. */
+/** Nodes on one machine need different names, and a node must keep its name. */
 export const nodeName = (folder: string): string =>
   `redrive-${createHash('sha256').update(folder).digest('hex').slice(0, 12)}`
 
-/** The user guest may do everything, and comes from this machine only. Memory is kept small. */
+/** The user guest has all permissions, from this machine only. Memory use is limited. */
 const settings = `vm_memory_high_watermark.absolute = 1GB
 raft.wal_max_size_bytes = 33554432
 `
 
-/** Makes the folder of a new node: no plugins, and a link by which its epmd can be told from others. */
+/** Creates the folder of a new node: no plugins, and a link that identifies its epmd process. */
 export function createNode(folder: string): void {
   mkdirSync(join(folder, 'conf.d'), { recursive: true })
   writeFileSync(join(folder, 'rabbitmq.conf'), settings)
@@ -28,14 +28,14 @@ export function createNode(folder: string): void {
   symlinkSync(findProgram('epmd')!, join(folder, 'epmd'))
 }
 
-/** Erlang's register of nodes. The machine's own is left alone: each of ours has one for itself, which runs before it. */
+/** The Erlang port mapper (epmd). Each private node has its own, started before the node. */
 export const epmdCommand = ([, , register]: readonly number[], folder: string): Command => ({
   file: join(folder, 'epmd'),
   args: ['-address', '127.0.0.1', '-port', String(register)],
   folder,
 })
 
-/** Its ports are for clients, for other nodes, and that of its register. Nothing is read from the machine's settings. */
+/** Ports: clients, other nodes, epmd. Ignores the RabbitMQ settings of the machine. */
 export function rabbitmqCommand(ports: readonly number[], folder: string): Command {
   const [port, others, register] = ports
   const environment = {
@@ -55,21 +55,21 @@ export function rabbitmqCommand(ports: readonly number[], folder: string): Comma
     RABBITMQ_NODE_IP_ADDRESS: '127.0.0.1',
     RABBITMQ_NODE_PORT: String(port),
     RABBITMQ_DIST_PORT: String(others),
-    // The script is replaced by the server, rather than staying in front of it.
+    // The script execs the server instead of staying its parent.
     RABBITMQ_ALLOW_INPUT: '1',
     ERL_EPMD_PORT: String(register),
     ERL_EPMD_ADDRESS: '127.0.0.1',
-    // A register that it starts by itself would outlive it.
+    // An epmd started by the node would outlive it.
     ERL_FLAGS: '-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}',
   }
   return { file: program()!, args: ['-noinput', '-redrive', folder], folder, environment }
 }
 
-/** The register answers with its port when it is asked for all names. */
+/** epmd answers a request for all names with its port. */
 const isEpmdReady = async (port: number): Promise<boolean> =>
   (await ask(port, '\0\u0001n')).length >= 4
 
-/** Greets the server as a client does; its answer holds the name of its cluster, which begins as that of the node. */
+/** Sends the AMQP header. The answer contains the cluster name, initially the name of the node. */
 export const greetRabbitmq = (port: number): Promise<string> => ask(port, 'AMQP\0\0\u0009\u0001')
 
 export const rabbitmqUrl = (port: number): string => `amqp://guest:guest@127.0.0.1:${port}`

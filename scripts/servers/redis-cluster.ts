@@ -4,10 +4,10 @@ import { findProgram, launch, run, until } from './machine.ts'
 import { askRedis, isRedisReady, lacksRedis, redisCommand } from './redis.ts'
 import type { Server } from './server.ts'
 
-const isWhole = async (port: number): Promise<boolean> =>
+const isClusterReady = async (port: number): Promise<boolean> =>
   (await askRedis(port, 'CLUSTER INFO')).includes('cluster_state:ok')
 
-/** Three masters without replicas: enough for slots, redirects and commands that cross slots. */
+/** Three masters without replicas: enough for slots, redirects and cross-slot commands. */
 export const redisCluster: Server = {
   name: 'redis-cluster',
   variable: 'REDRIVE_TEST_REDIS_CLUSTER_URL',
@@ -28,7 +28,7 @@ export const redisCluster: Server = {
     run(findProgram('redis-cli')!, ['--cluster', 'create', ...nodes, '--cluster-yes'])
   },
   stopSignal: 'SIGTERM',
-  ready: async (ports) => (await Promise.all(ports.map(isWhole))).every(Boolean),
+  ready: async (ports) => (await Promise.all(ports.map(isClusterReady))).every(Boolean),
   seconds: 30,
   url: ([port]) => `redis://127.0.0.1:${port}`,
 }

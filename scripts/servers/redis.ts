@@ -1,25 +1,25 @@
 import { ask, findProgram, launch, type Command } from './machine.ts'
 import type { Server } from './server.ts'
 
-/** One inline command to Redis, and the first piece of its answer. */
+/** Sends one inline command to Redis and returns the first chunk of the answer. */
 export const askRedis = (port: number, command: string): Promise<string> =>
   ask(port, `${command}\r\n`)
 
 export const isRedisReady = async (port: number): Promise<boolean> =>
   (await askRedis(port, 'PING')).startsWith('+PONG')
 
-/** A setting of redis.conf; those of several words are lists. */
+/** A setting of redis.conf; settings with several words are lists. */
 export type RedisSettings = Readonly<Record<string, string | readonly string[]>>
 
-/** As durable as Redis can be: each write is synced before it is answered, and nothing is ever evicted. */
+/** Maximum durability: each write is synced before its reply, and nothing is evicted. */
 const durable: RedisSettings = {
   appendonly: 'yes',
   appendfsync: 'always',
   'maxmemory-policy': 'noeviction',
   save: '',
-  // A replica is served at once, rather than after a wait for further ones.
+  // Replicas sync immediately, without waiting for further ones.
   'repl-diskless-sync-delay': '0',
-  // Its command line stays as it was given, so that the process can be told from others.
+  // Keeps the command line unchanged, which identifies the process.
   'set-proc-title': 'no',
 }
 

@@ -1,9 +1,9 @@
-// What runs, and where: a file that tests read, and a lock so that two starts do not cross.
+// The running servers: a state file that tests read, and a lock against concurrent starts.
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { home, isAlive, until, type Process } from './machine.ts'
 
-/** A server that was started here. It is ready once `url` is there. */
+/** A server that was started from this checkout. It is ready once `url` is set. */
 export interface Running {
   readonly ports: readonly number[]
   readonly processes: readonly Process[]
@@ -33,12 +33,12 @@ export function updateState(name: string, running: Running | undefined): void {
   renameSync(`${file}.new`, file)
 }
 
-/** Whether all of its processes are there. */
+/** Whether all processes of the server are alive. */
 export const isRunning = (running: Running | undefined): running is Running =>
   running !== undefined && running.processes.length > 0 && running.processes.every(isAlive)
 
-/** One command at a time changes the servers of a checkout; a lock of a process that died is taken over. */
-export async function locked<T>(work: () => Promise<T>): Promise<T> {
+/** Runs one command at a time per checkout. The lock of a dead process is taken over. */
+export async function withLock<T>(work: () => Promise<T>): Promise<T> {
   const lock = join(home, 'lock')
   const holder = (): Process | undefined => {
     try {
@@ -61,7 +61,7 @@ export async function locked<T>(work: () => Promise<T>): Promise<T> {
       return false
     }
   }
-  await until(`${lock} was not given back`, take, 600)
+  await until(`${lock} was not released`, take, 600)
   try {
     return await work()
   } finally {

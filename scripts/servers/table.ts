@@ -1,4 +1,5 @@
-// The private servers. A new one is a file beside this one and a row here, after those that it stands in front of.
+// The private servers. Add a server as a file in this folder and a row here, after its
+// dependencies.
 import { kafka } from './kafka.ts'
 import { nats } from './nats.ts'
 import { opensearch } from './opensearch.ts'

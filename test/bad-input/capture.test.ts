@@ -13,17 +13,17 @@ import { hostileBytes, hostileErrors, hostileValues } from '../letter/hostile.ts
 
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
-/** With a sum in the place of the bytes: to compare ten million of them one by one takes seconds. */
-const summed = ({ payload, ...rest }: DeadLetter): unknown => ({
+/** Replaces the bytes by their hash: comparing ten million bytes one by one takes seconds. */
+const hashPayload = ({ payload, ...rest }: DeadLetter): unknown => ({
   ...rest,
   payload: { ...payload, bytes: sha(payload.bytes) },
 })
 
-/** Values whose encoding is cut at its limit, and is large then; the codec's own tests have them. */
-const vast = new Set(['a proxy without a bottom', 'four billion holes'])
-const values = hostileValues.filter(({ name }) => !vast.has(name))
+/** Values whose encoding is truncated at its limit; the tests of the codec cover them. */
+const hugeValues = new Set(['a proxy without a bottom', 'four billion holes'])
+const values = hostileValues.filter(({ name }) => !hugeValues.has(name))
 
-/** Names that look like paths, patterns, code or nothing a queue should be called. */
+/** Names that look like paths, patterns or code, or are otherwise unusual. */
 const hostileNames = [
   '../../etc/passwd',
   'a/b',
@@ -53,7 +53,7 @@ function nested(depth: number): { [key: string]: Json } {
   return value
 }
 
-const textOf = (value: Json): string => JSON.stringify(value)
+const toJson = (value: Json): string => JSON.stringify(value)
 
 describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
   let folder: string
@@ -68,10 +68,10 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** Kept, listed, shown, exported and read back: the same letter each time. */
-  async function survives(kept: DeadLetter): Promise<DeadLetter> {
+  /** Reads the letter by get, find, export and import: it must be the same each time. */
+  async function expectUnchanged(kept: DeadLetter): Promise<DeadLetter> {
     const stored = (await dlq.get(kept.id))!
-    expect(summed(stored)).toEqual(summed(kept))
+    expect(hashPayload(stored)).toEqual(hashPayload(kept))
     const { items } = await dlq.find({ queue: kept.queue, state: kept.state, limit: 1 })
     expect(items[0]!.id).toBe(kept.id)
     expect(viewPayload(stored.payload, 2000)).toBeTypeOf('string')
@@ -83,18 +83,18 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
   }
 
   it.each(hostileErrors.map(({ name, make }) => [name, make] as const))(
-    'keeps the failure of %s',
+    'stores the failure of %s',
     async (_name, make) => {
-      const letter = await survives(await dlq.enqueue({ type: 'errors' }, make()))
+      const letter = await expectUnchanged(await dlq.enqueue({ type: 'errors' }, make()))
       expect(letter.failure.message.isWellFormed()).toBe(true)
       expect(JSON.stringify(letter.failure).length).toBeLessThan(256 * 1024)
     },
   )
 
   it.each(values.map(({ name, make, lossy }) => [name, make, lossy] as const))(
-    'keeps the value %s',
+    'stores the value %s',
     async (_name, make, lossy) => {
-      const letter = await survives(
+      const letter = await expectUnchanged(
         await dlq.enqueue({ type: 'values', payload: make() }, refused()),
       )
       expect(letter.payload.lossy ?? false).toBe(lossy)
@@ -103,10 +103,10 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
   )
 
   it.each(hostileBytes.map(({ name, make, contentType }) => [name, make, contentType] as const))(
-    'keeps the bytes of %s',
+    'stores the bytes of %s',
     async (_name, make, contentType) => {
       const bytes = make()
-      const letter = await survives(
+      const letter = await expectUnchanged(
         await dlq.enqueue({ type: 'bytes', payload: bytes }, refused(), { contentType }),
       )
       expect(sha(letter.payload.bytes)).toBe(sha(bytes))
@@ -114,14 +114,14 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     },
   )
 
-  it.each(hostileNames)('keeps queue %j apart from the others', async (type) => {
-    await survives(await dlq.enqueue({ type, payload: type }, refused()))
+  it.each(hostileNames)('separates queue %j from other queues', async (type) => {
+    await expectUnchanged(await dlq.enqueue({ type, payload: type }, refused()))
     const { items } = await dlq.find({ queue: type, limit: 100 })
     expect(items.every((letter) => letter.queue === type)).toBe(true)
     expect((await dlq.stats()).queues[type]).toBe(items.length)
   })
 
-  it('keeps hostile headers, metadata and tags as data, without polluting a prototype', async () => {
+  it('stores hostile headers, metadata and tags as data, without prototype pollution', async () => {
     const headers = {
       'x-dlq-attempts': '999',
       line: 'a\r\nSet-Cookie: b',
@@ -131,7 +131,7 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     const metadata = JSON.parse(
       '{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}}}',
     ) as { [key: string]: Json }
-    const letter = await survives(
+    const letter = await expectUnchanged(
       await dlq.enqueue({ type: 'around' }, refused(), {
         headers,
         metadata,
@@ -143,27 +143,27 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     expect(({} as Record<string, unknown>)['admin']).toBeUndefined()
   })
 
-  it('keeps what is said around a failure although JSON cannot hold it', async () => {
+  it('stores the context of a failure although JSON cannot represent it', async () => {
     const circular: { [key: string]: unknown } = { big: 10n }
     circular['self'] = circular
     const letter = await dlq.enqueue({ type: 'around', context: circular as never }, refused(), {
       metadata: circular as never,
     })
-    await survives(letter)
+    await expectUnchanged(letter)
   })
 
   it.each([
-    ['a policy that leaves out what has a default', { policy: { kind: 'linear' } }, {}],
-    ['metadata 600 deep', { metadata: nested(600) }, { metadata: { value: textOf(nested(600)) } }],
+    ['a policy without optional fields', { policy: { kind: 'linear' } }, {}],
+    ['metadata 600 deep', { metadata: nested(600) }, { metadata: { value: toJson(nested(600)) } }],
     ['metadata 20,000 deep', { metadata: nested(20_000) }, {}],
-    ['null for what may be left out', { headers: null, task: null, dependsOn: null, by: null }, {}],
-  ])('keeps a letter that can be read again: %s', async (_name, context, kept) => {
+    ['null for optional fields', { headers: null, task: null, dependsOn: null, by: null }, {}],
+  ])('stores a letter that can be read again: %s', async (_name, context, kept) => {
     const operation = {
       type: 'read again',
       context: nested(600),
       endpoint: new URL('https://a.b/c'),
     }
-    const letter = await survives(
+    const letter = await expectUnchanged(
       await dlq.enqueue(operation as never, refused(), context as never),
     )
     expect(letter).toMatchObject(kept)
@@ -173,30 +173,30 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
   const ownId = '01995c3a-0000-7000-8000-00000000000a'
 
   it.each([
-    ['a context that is none', null],
-    ['a header that is no text', { headers: { n: 1 } }],
+    ['a context that is not an object', null],
+    ['a header that is not a string', { headers: { n: 1 } }],
     ['headers in a Map', { headers: new Map([['a', 'b']]) }],
-    ['headers in one text', { headers: 'a: b' }],
-    ['a tag that is no text', { tags: [Symbol('t')] }],
-    ['tags in one text', { tags: 'abc' }],
-    ['a policy that is none', { policy: { kind: 'fixed', delayMs: Number.NaN } }],
+    ['headers as a string', { headers: 'a: b' }],
+    ['a tag that is not a string', { tags: [Symbol('t')] }],
+    ['tags as a string', { tags: 'abc' }],
+    ['an invalid policy', { policy: { kind: 'fixed', delayMs: Number.NaN } }],
     ['a policy with an unknown key', { policy: { ...immediate(), extra: 1 } }],
     ['a task with an unknown key', { task: { ...task, assignee: 'mia' } }],
     ['a github with an unknown key', { github: { ...github, sha: 'abc' } }],
     ['an unknown key', { prioirty: 'high' }],
     ['an unknown priority', { priority: 'urgent' }],
     ['a task without a source', { task: { id: 'J1', description: 'd' } }],
-    ['a task in one text', { task: 'J1' }],
+    ['a task as a string', { task: 'J1' }],
     ['a github without a repo', { github: { owner: 'o' } }],
-    ['a number of an issue that is none', { github: { ...github, entityNumber: Number.NaN } }],
-    ['an entity that is none', { github: { ...github, entityType: 'commit' } }],
-    ['a name that is no text', { by: 5 }],
-    ['a trace that is no text', { traceparent: 5 }],
-    ['a content type that is no text', { contentType: 5 }],
-    ['an id that is no text', { id: 5 }],
-    ['dependencies that are no list', { dependsOn: 5 }],
+    ['an invalid issue number', { github: { ...github, entityNumber: Number.NaN } }],
+    ['an unknown entity type', { github: { ...github, entityType: 'commit' } }],
+    ['an actor that is not a string', { by: 5 }],
+    ['a trace that is not a string', { traceparent: 5 }],
+    ['a content type that is not a string', { contentType: 5 }],
+    ['an id that is not a string', { id: 5 }],
+    ['dependencies that are not an array', { dependsOn: 5 }],
     ['a dependency on itself', { id: ownId, dependsOn: [ownId.toUpperCase()] }],
-    ['more retries than can be counted', { maxRetries: 1e300 }],
+    ['a retry limit that is not a safe integer', { maxRetries: 1e300 }],
   ])('refuses %s with INVALID_INPUT', async (_name, context) => {
     await expect(
       dlq.enqueue({ type: 'refused' }, refused(), context as never),
@@ -210,7 +210,7 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     ['lane', { lane: halved }],
     ['tenant', { tenant: halved }],
     ['tags', { tags: ['whole', halved] }],
-  ])('rejects a lone surrogate in %s, by which no letter could be found', async (name, context) => {
+  ])('refuses a lone surrogate in %s', async (name, context) => {
     await expect(dlq.enqueue({ type: 'halves' }, refused(), context)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
       message: expect.stringMatching(new RegExp(`^${name}.* lone surrogate`)),
@@ -218,7 +218,7 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     expect((await dlq.stats()).queues['halves']).toBeUndefined()
   })
 
-  it('rejects a lone surrogate in a queue name, at every door, and finds nothing by it', async () => {
+  it('refuses a lone surrogate in a queue name in every call, and finds nothing by it', async () => {
     const refusal = { code: 'INVALID_INPUT', message: expect.stringMatching(/^a queue name/) }
     await expect(dlq.enqueue({ type: halved }, refused())).rejects.toMatchObject(refusal)
     const nothing = async (): Promise<void> => {}
@@ -228,20 +228,20 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
       expect((await dlq.find(filter)).items).toEqual([])
   })
 
-  it('keeps ids in small letters, those that it depends on too', async () => {
+  it('stores ids in lower case, also those of dependencies', async () => {
     const id = '0198C0DE-0000-7000-8000-00000000ABCD'
     const first = await dlq.enqueue({ type: 'ids' }, refused(), { id })
     const second = await dlq.enqueue({ type: 'ids' }, refused(), { dependsOn: [id] })
     expect(second.dependsOn).toEqual([first.id])
   })
 
-  it('refuses a method that is no text with INVALID_INPUT', async () => {
+  it('refuses a method that is not a string with INVALID_INPUT', async () => {
     await expect(
       dlq.enqueue({ type: 'refused', method: 5 as never }, refused()),
     ).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('takes a dedupe key of any text: very long, with NUL, and equal ones only when they are equal', async () => {
+  it('accepts any string as a dedupe key, very long or with NUL, and compares keys exactly', async () => {
     const keys = ['k'.repeat(10_000), 'a\u0000b', 'a', 'a ', '\u00e9', 'e\u0301']
     for (const dedupeKey of keys) await dlq.enqueue({ type: 'keys' }, refused(), { dedupeKey })
     for (const dedupeKey of keys)
@@ -252,9 +252,9 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     expect((await dlq.stats()).queues['keys']).toBe(keys.length)
   })
 
-  it('keeps 10 MB bit by bit, refuses one byte over the limit, and keeps nothing of that', async () => {
+  it('stores 10 MB exactly, refuses one byte over the limit, and stores nothing of it', async () => {
     const bytes = Buffer.alloc(10 * 1024 ** 2, 'ab')
-    await survives(await dlq.enqueue({ type: 'large', payload: bytes }, refused()))
+    await expectUnchanged(await dlq.enqueue({ type: 'large', payload: bytes }, refused()))
     const over = Buffer.alloc(64 * 1024 ** 2 + 1)
     await expect(dlq.enqueue({ type: 'over', payload: over }, refused())).rejects.toMatchObject({
       code: 'TOO_LARGE',
@@ -262,7 +262,7 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     expect((await dlq.stats()).queues['over']).toBeUndefined()
   })
 
-  it('gives each run its own input: what a handler does to it stays with that run', async () => {
+  it('gives each run its own copy of the input', async () => {
     const seen: unknown[] = []
     dlq.handle('mutates', ({ input, attempt }) => {
       seen.push(structuredClone(input))
@@ -284,7 +284,7 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
     await dlq.stop()
   })
 
-  it('gives every kept value back, page by page', async () => {
+  it('returns every stored value, page by page', async () => {
     const kept: unknown[] = []
     let cursor: string | undefined
     do {
@@ -297,8 +297,8 @@ describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
   })
 })
 
-describe('rules and observers of the user', () => {
-  it('that throw do not break a capture: the built-in judgement counts, and the trouble is told', async () => {
+describe('custom rules and observers', () => {
+  it('that throw do not break a capture: the built-in classification applies, and the error is reported', async () => {
     const troubles: unknown[] = []
     await using dlq = await DeadLetterQueue.open('memory:', {
       rules: [

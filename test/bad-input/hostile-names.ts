@@ -1,4 +1,4 @@
-/** Names that every plain object answers to, though nobody put them there. */
+/** Property names that every plain object inherits. */
 export const hostileNames = [
   '__proto__',
   'constructor',

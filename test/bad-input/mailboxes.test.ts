@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Mailbox, Message } from '../../src/mailbox.ts'
 import { RedriveError, type ErrorCode } from '../../src/errors.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
-import { mailboxKinds, type MailboxGround } from '../faults/mailbox-grounds.ts'
+import { mailboxKinds, type MailboxEnvironment } from '../faults/mailbox-kinds.ts'
 
 const run = promisify(execFile)
 
-/** What a call rejects with: an error of ours, with this code, that tells no secret. */
-async function refused(act: Promise<unknown>, code: ErrorCode | RegExp): Promise<string> {
+/** Expects a RedriveError with this code and without secrets. Resolves with its message. */
+async function expectRefusal(act: Promise<unknown>, code: ErrorCode | RegExp): Promise<string> {
   const error: unknown = await act.then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -23,26 +23,26 @@ async function refused(act: Promise<unknown>, code: ErrorCode | RegExp): Promise
 }
 
 describe.each(Object.values(mailboxKinds))('a mailbox of $kind', ({ kind, missing, begin }) => {
-  describe.skipIf(missing)('that is asked for what cannot be', { timeout: 60_000 }, () => {
-    let ground: MailboxGround
+  describe.skipIf(missing)('that gets invalid input', { timeout: 60_000 }, () => {
+    let environment: MailboxEnvironment
     let mailbox: Mailbox
     beforeAll(async () => {
-      ground = await begin()
-      mailbox = await openMailbox(ground.url('main'))
+      environment = await begin()
+      mailbox = await openMailbox(environment.url('main'))
     }, 60_000)
     afterAll(async () => {
       await mailbox?.close()
-      await ground?.clear()
+      await environment?.clear()
     }, 60_000)
 
-    const taken = async (from = mailbox): Promise<Message> => {
+    const receiveOne = async (from = mailbox): Promise<Message> => {
       const [message] = await from.receive({ waitSeconds: 20, visibilitySeconds: 60 })
       return message!
     }
 
-    it('refuses times that are none, says which there are, and has done nothing', async () => {
+    it('refuses invalid durations, names the valid range, and does nothing', async () => {
       await mailbox.send('kept')
-      const message = await taken()
+      const message = await receiveOne()
       for (const wrong of [-1, 43_201, Number.NaN, Infinity, '30', {}, true]) {
         const seconds = wrong as number
         const calls: [name: string, call: Promise<unknown>][] = [
@@ -53,7 +53,7 @@ describe.each(Object.values(mailboxKinds))('a mailbox of $kind', ({ kind, missin
           ['seconds', message.extend(seconds)],
         ]
         for (const [name, call] of calls)
-          expect(await refused(call, 'INVALID_INPUT')).toMatch(
+          expect(await expectRefusal(call, 'INVALID_INPUT')).toMatch(
             new RegExp(`^${name} must be from 0 to 43200, got `),
           )
       }
@@ -62,30 +62,30 @@ describe.each(Object.values(mailboxKinds))('a mailbox of $kind', ({ kind, missin
       expect(await mailbox.receive()).toEqual([])
     })
 
-    it('takes a part of a second as a time', async () => {
+    it('accepts fractions of a second', async () => {
       await mailbox.send('brief')
       const [message] = await mailbox.receive({ waitSeconds: 20.5, visibilitySeconds: 1.5 })
       await message!.extend(60.5)
       await message!.acknowledge()
     })
 
-    it('takes a body as large as it says, and refuses one byte more with what to do instead', async () => {
+    it('accepts a body of the maximum size, and refuses one byte more with a fix', async () => {
       const { maxBodyBytes } = mailbox.powers
-      // No text has these bytes, so that nothing is shorter in another form.
+      // These bytes are not valid text, so no other encoding is shorter.
       const body = new Uint8Array(maxBodyBytes + 1).fill(255)
-      const told = await refused(mailbox.send(body), 'TOO_LARGE')
-      expect(told).toContain(`the limit of ${kind} is ${maxBodyBytes}`)
-      expect(told).toContain('send a reference to it instead')
+      const refusal = await expectRefusal(mailbox.send(body), 'TOO_LARGE')
+      expect(refusal).toContain(`the limit of ${kind} is ${maxBodyBytes}`)
+      expect(refusal).toContain('send a reference to it instead')
       await mailbox.send(body.subarray(1))
-      const message = await taken()
+      const message = await receiveOne()
       expect(Buffer.compare(message.body.bytes, body.subarray(1))).toBe(0)
       await message.acknowledge()
     })
 
-    it('refuses every verb once it is closed, and says what to do', async () => {
-      const own = await openMailbox(ground.url('closed'))
+    it('refuses every call once it is closed, and names the fix', async () => {
+      const own = await openMailbox(environment.url('closed'))
       await own.send('held', { replyTo: 'main' })
-      const held = await taken(own)
+      const held = await receiveOne(own)
       await own.close()
       const verbs: (() => Promise<unknown>)[] = [
         () => own.open(),
@@ -99,15 +99,15 @@ describe.each(Object.values(mailboxKinds))('a mailbox of $kind', ({ kind, missin
         ...(own.browse ? [() => own.browse!()] : []),
       ]
       for (const verb of verbs)
-        expect(await refused(verb(), 'CLOSED')).toMatch(/ is closed: open a new one$/)
+        expect(await expectRefusal(verb(), 'CLOSED')).toMatch(/ is closed: open a new one$/)
       expect(await own.receive({ waitSeconds: 60 })).toEqual([])
       expect(await own.health()).toMatchObject({ ok: false, problems: ['the mailbox is closed'] })
     })
 
-    it('needs a name in its URL, and says how', async () => {
-      const [url] = ground.url('').split('#')
+    it('requires a name in its URL, and shows how', async () => {
+      const [url] = environment.url('').split('#')
       for (const nameless of [url!, `${url}#`])
-        expect(await refused(openMailbox(nameless), 'INVALID_INPUT')).toMatch(
+        expect(await expectRefusal(openMailbox(nameless), 'INVALID_INPUT')).toMatch(
           /^a mailbox needs a name, such as [a-z]+:…#requests$/,
         )
     })
@@ -127,19 +127,21 @@ describe('the URL of a mailbox', { concurrent: true }, () => {
     [`natss://${login}localhost#a`, 'nats'],
     ['sqss://localhost#a', 'sqs'],
     [`kafak://${login}localhost#a`, 'kafka'],
-  ])('%s is not known, and is told the one that is near', async (url, near) => {
-    expect(await refused(openMailbox(url), 'INVALID_INPUT')).toContain(`did you mean ${near}:?`)
+  ])('%s is unknown, and the error suggests the nearest scheme', async (url, near) => {
+    expect(await expectRefusal(openMailbox(url), 'INVALID_INPUT')).toContain(
+      `did you mean ${near}:?`,
+    )
   })
 
-  // PostgreSQL and AMQP have settings of their clients' own behind ?, and we do not know all of them.
+  // PostgreSQL and AMQP pass the query to their clients, so unknown settings are not checked.
   it.each([
     [`postgres://${login}localhost/db?poolSize=many#a`, /poolSize/],
     [`redis://${login}localhost?prefx=a#a`, /prefx/],
     [`nats://${login}localhost?prefx=a#a`, /prefx/],
     ['sqs://localhost?colour=red#a', /colour/],
     [`kafka://${login}localhost?prefx=a#a`, /prefx/],
-  ])('%s has a setting that cannot be, and is told which', async (url, setting) => {
-    expect(await refused(openMailbox(url), /^INVALID/)).toMatch(setting)
+  ])('%s has an invalid setting, and the error names it', async (url, setting) => {
+    expect(await expectRefusal(openMailbox(url), /^INVALID/)).toMatch(setting)
   })
 
   it.each([
@@ -151,8 +153,10 @@ describe('the URL of a mailbox', { concurrent: true }, () => {
     `sqs://${login}localhost#a`,
     'sqs://localhost/a/b#a',
     `kafka://${login}#a`,
-  ])('%s is none that there can be, and is told what one is', async (url) => {
-    expect(await refused(openMailbox(url), /^INVALID/)).toMatch(/mail\.db|:\/\/|the SDK reads them/)
+  ])('%s is invalid, and the error shows a valid one', async (url) => {
+    expect(await expectRefusal(openMailbox(url), /^INVALID/)).toMatch(
+      /mail\.db|:\/\/|the SDK reads them/,
+    )
   })
 
   it.each([
@@ -162,22 +166,24 @@ describe('the URL of a mailbox', { concurrent: true }, () => {
     `nats://${login}127.0.0.1:1#a`,
     'sqs://127.0.0.1:1?region=us-east-1#a',
     `kafka://${login}127.0.0.1:1#a`,
-  ])('%s leads to nobody, and is told so', async (url) => {
-    expect(await refused(openMailbox(url), 'MAILBOX_UNAVAILABLE')).toMatch(/127\.0\.0\.1:1|sqs a/)
+  ])('%s has no server, and the error reports it', async (url) => {
+    expect(await expectRefusal(openMailbox(url), 'MAILBOX_UNAVAILABLE')).toMatch(
+      /127\.0\.0\.1:1|sqs a/,
+    )
   })
 
-  it('that names a file which cannot be is told so', async () => {
-    const told = await refused(
+  it('with an invalid file path is refused', async () => {
+    const message = await expectRefusal(
       openMailbox('sqlite:/no/such/folder/mail.db#a'),
       'MAILBOX_UNAVAILABLE',
     )
-    expect(told).toContain('/no/such/folder/mail.db')
+    expect(message).toContain('/no/such/folder/mail.db')
   })
 })
 
-/** What comes of URLs in a process of their own that lacks some packages. It must end by itself. */
-async function opened(packages: string[], urls: string[]): Promise<unknown> {
-  const script = join(import.meta.dirname, 'without.ts')
+/** Opens URLs in a process without some packages. The process must exit by itself. */
+async function openWithout(packages: string[], urls: string[]): Promise<unknown> {
+  const script = join(import.meta.dirname, 'open-without-packages.ts')
   const asked = [script, JSON.stringify(packages), JSON.stringify(urls)]
   const { stdout } = await run(process.execPath, asked, { timeout: 20_000 })
   return JSON.parse(stdout)
@@ -189,7 +195,7 @@ describe('a mailbox whose package is not installed', () => {
     message: `this mailbox needs the package ${name}: run npm install ${name}`,
   })
 
-  it('says what to install, and those that need none open', async () => {
+  it('names the package to install, and mailboxes without packages open', async () => {
     const packages = {
       'postgres://localhost/db#a': 'pg',
       'redis://localhost#a': 'redis',
@@ -198,18 +204,18 @@ describe('a mailbox whose package is not installed', () => {
       'sqs://localhost#a': '@aws-sdk/client-sqs',
       'kafka://localhost#a': '@platformatic/kafka',
     }
-    const ground = await mailboxKinds.sqlite.begin()
-    const urls = [...Object.keys(packages), 'memory:#a', ground.url('a')]
-    expect(await opened(Object.values(packages), urls)).toEqual([
+    const environment = await mailboxKinds.sqlite.begin()
+    const urls = [...Object.keys(packages), 'memory:#a', environment.url('a')]
+    expect(await openWithout(Object.values(packages), urls)).toEqual([
       ...Object.values(packages).map(needs),
       { opened: 'memory' },
       { opened: 'sqlite' },
     ])
-    await ground.clear()
+    await environment.clear()
   })
 
-  it('says so of the second package too, where there are two', async () => {
-    expect(await opened(['@nats-io/jetstream'], ['nats://localhost#a'])).toEqual([
+  it('names the second package too, where there are two', async () => {
+    expect(await openWithout(['@nats-io/jetstream'], ['nats://localhost#a'])).toEqual([
       needs('@nats-io/jetstream'),
     ])
   })
@@ -217,11 +223,11 @@ describe('a mailbox whose package is not installed', () => {
 
 const { kafka } = mailboxKinds
 
-describe.skipIf(kafka.missing)('a mailbox that cannot be made', () => {
-  it('leaves nothing behind that would keep the process alive', async () => {
-    const ground = await kafka.begin()
-    const url = ground.url('a').replace('#', '&replicas=99#')
-    expect(await opened([], [url])).toMatchObject([{ code: 'MAILBOX_UNAVAILABLE' }])
-    await ground.clear()
+describe.skipIf(kafka.missing)('a mailbox that cannot be created', () => {
+  it('leaves nothing open that keeps the process alive', async () => {
+    const environment = await kafka.begin()
+    const url = environment.url('a').replace('#', '&replicas=99#')
+    expect(await openWithout([], [url])).toMatchObject([{ code: 'MAILBOX_UNAVAILABLE' }])
+    await environment.clear()
   })
 })

@@ -30,55 +30,58 @@ import { hostileNames } from './hostile-names.ts'
 const folder = mkdtempSync(join(tmpdir(), 'redrive-names-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** An object with this name as a key of its own. */
+/** An object with this name as an own key. */
 const under = <T>(name: string, value: T): Record<string, T> => Object.fromEntries([[name, value]])
-const textOf = (value: unknown): string => JSON.stringify(value)
+const toJson = (value: unknown): string => JSON.stringify(value)
 
 const names = hostileNames.map((name) => [name] as const)
 
 describe.each(['memory', 'sqlite'])('a letter store in %s', (kind) => {
-  it.each(names)('keeps, finds, counts and runs letters that call everything %s', async (name) => {
-    const url = kind === 'memory' ? 'memory:' : `sqlite:${join(folder, `${name}.db`)}`
-    const dlq = await DeadLetterQueue.open(url)
-    try {
-      const payload = under(name, under(name, 1))
-      const metadata = under(name, under(name, 'x'))
-      const headers = under(name, 'x')
-      const thrown = Object.assign(new Error(name), { name, code: name })
-      const { id } = await dlq.enqueue({ type: name, payload }, thrown, {
-        tags: [name],
-        tenant: name,
-        lane: name,
-        dedupeKey: name,
-        metadata,
-        headers,
-      })
-      const letter = (await dlq.get(id))!
-      expect(textOf(letter.metadata)).toBe(textOf(metadata))
-      expect(textOf(letter.headers)).toBe(textOf(headers))
-      expect(textOf(decodePayload(letter.payload))).toBe(textOf(payload))
-      expect(letter).toMatchObject({ category: 'unknown', failure: { name, code: name } })
-      expect(letter).toMatchObject({ maxRetries: 3, priority: 'medium' })
-      for (const filter of [{ queue: name }, { tag: name }, { tenant: name }, { lane: name }])
-        expect((await dlq.find(filter)).items.map((found) => found.id)).toEqual([id])
-      await dlq.edit(id, { headers: under(name, 'y'), metadata, by: name, reason: name })
-      const resolved = new Promise((resolve) => dlq.on('resolved', resolve))
-      dlq.handle(name, ({ letter: { headers: now } }) => {
-        expect(textOf(now)).toBe(textOf(under(name, 'y')))
-      })
-      dlq.start()
-      await dlq.retry(id)
-      await resolved
-      expect(textOf((await dlq.stats()).queues)).toBe(textOf(under(name, 1)))
-    } finally {
-      await dlq.close()
-    }
-  })
+  it.each(names)(
+    'stores, finds, counts and runs letters with the name %s everywhere',
+    async (name) => {
+      const url = kind === 'memory' ? 'memory:' : `sqlite:${join(folder, `${name}.db`)}`
+      const dlq = await DeadLetterQueue.open(url)
+      try {
+        const payload = under(name, under(name, 1))
+        const metadata = under(name, under(name, 'x'))
+        const headers = under(name, 'x')
+        const thrown = Object.assign(new Error(name), { name, code: name })
+        const { id } = await dlq.enqueue({ type: name, payload }, thrown, {
+          tags: [name],
+          tenant: name,
+          lane: name,
+          dedupeKey: name,
+          metadata,
+          headers,
+        })
+        const letter = (await dlq.get(id))!
+        expect(toJson(letter.metadata)).toBe(toJson(metadata))
+        expect(toJson(letter.headers)).toBe(toJson(headers))
+        expect(toJson(decodePayload(letter.payload))).toBe(toJson(payload))
+        expect(letter).toMatchObject({ category: 'unknown', failure: { name, code: name } })
+        expect(letter).toMatchObject({ maxRetries: 3, priority: 'medium' })
+        for (const filter of [{ queue: name }, { tag: name }, { tenant: name }, { lane: name }])
+          expect((await dlq.find(filter)).items.map((found) => found.id)).toEqual([id])
+        await dlq.edit(id, { headers: under(name, 'y'), metadata, by: name, reason: name })
+        const resolved = new Promise((resolve) => dlq.on('resolved', resolve))
+        dlq.handle(name, ({ letter: { headers: now } }) => {
+          expect(toJson(now)).toBe(toJson(under(name, 'y')))
+        })
+        dlq.start()
+        await dlq.retry(id)
+        await resolved
+        expect(toJson((await dlq.stats()).queues)).toBe(toJson(under(name, 1)))
+      } finally {
+        await dlq.close()
+      }
+    },
+  )
 })
 
 describe('options', () => {
   it.each(names.filter(([name]) => name !== '__proto__'))(
-    'by the name %s are obeyed',
+    'with the name %s take effect',
     async (name) => {
       const isRefused = name === 'constructor'
       const backoff = isRefused ? {} : { backoff: custom(name) }
@@ -96,7 +99,7 @@ describe('options', () => {
     },
   )
 
-  it.each(names)('that nobody gave for %s are the defaults', async (name) => {
+  it.each(names)('that are not set for %s are the defaults', async (name) => {
     const { dlq } = await aQueue({ queues: { other: { dependency: name } } })
     expect(await dlq.enqueue({ type: name }, refused())).toMatchObject({
       maxRetries: 3,
@@ -123,7 +126,7 @@ describe('options', () => {
     await dlq.close()
   })
 
-  it.each(names)('say that %s is unknown', (name) => {
+  it.each(names)('report %s as unknown', (name) => {
     expect(() => readOptions(under(name, 1))).toThrow(`unknown option "${name}"`)
     expect(() => readOptions({ queues: { a: under(name, 1) } })).toThrow(name)
   })
@@ -134,30 +137,30 @@ describe('a configuration', () => {
     const yaml = `handlers:\n  a:\n    http: { url: 'https://a.test', secret: { env: ${name} } }\n`
     const read = (): string => yaml
     const examined = examineConfig({ env: {}, file: 'redrive.yaml', read })
-    expect(textOf(examined)).toContain(`${name} is not set`)
+    expect(toJson(examined)).toContain(`${name} is not set`)
   })
 })
 
 describe('mailboxes', () => {
-  it.each(names)('by the scheme %s are unknown', async (name) => {
+  it.each(names)('with the scheme %s are unknown', async (name) => {
     const scheme = name.toLowerCase().replaceAll('_', 'a')
     await expect(openMailbox(`${scheme}:x#y`)).rejects.toThrow(`unknown mailbox scheme ${scheme}:`)
   })
 
-  it.each(names)('called %s carry headers and bodies called so', async (name) => {
+  it.each(names)('named %s transport headers and bodies with this name', async (name) => {
     for (const url of ['memory:', `sqlite:${join(folder, 'mail.db')}`]) {
       const mailbox = await openMailbox(url, { name })
       await mailbox.send(under(name, 1), { headers: under(name, 'x') })
       const [message] = await mailbox.receive()
-      expect([message!.headers, message!.value()].map(textOf)).toEqual(
-        [under(name, 'x'), under(name, 1)].map(textOf),
+      expect([message!.headers, message!.value()].map(toJson)).toEqual(
+        [under(name, 'x'), under(name, 1)].map(toJson),
       )
       await message!.acknowledge()
       await mailbox.close()
     }
   })
 
-  it.each(names)('called %s are read by a loop that dead-letters to letters', async (name) => {
+  it.each(names)('named %s are read by a loop that dead-letters to letters', async (name) => {
     const { clock, onEvent, settle } = aLoop()
     const { dlq, heard } = await aQueue()
     const requests = memoryMailbox({ name, clock })
@@ -178,37 +181,37 @@ describe('mailboxes', () => {
       source: { mailbox: name },
       failure: { name },
     })
-    expect(textOf(heard('captured')[0]!.letter.headers)).toContain(
-      textOf(under(name, 'x')).slice(1, -1),
+    expect(toJson(heard('captured')[0]!.letter.headers)).toContain(
+      toJson(under(name, 'x')).slice(1, -1),
     )
     await dlq.close()
   })
 })
 
 describe('taps', () => {
-  it.each(names)('send back a RabbitMQ header called %s', (name) => {
+  it.each(names)('return a RabbitMQ header named %s', (name) => {
     const letter = aForeignLetter({
       headers: under(name, 'x'),
       origin: { queue: 'q', typed: '{}' },
     })
-    expect(textOf(toPublishOptions(letter, 1).headers)).toContain(
-      textOf(under(name, 'x')).slice(1, -1),
+    expect(toJson(toPublishOptions(letter, 1).headers)).toContain(
+      toJson(under(name, 'x')).slice(1, -1),
     )
   })
 
-  it.each(names)('keep a letter with a header, a source and an error called %s', async (name) => {
+  it.each(names)('store a letter with a header, a source and an error named %s', async (name) => {
     const { dlq, heard } = await aQueue()
     const error = { name, message: name }
     await dlq.foreignLetters()(aForeignLetter({ source: name, headers: under(name, 'x'), error }))
     const { letter } = heard('captured')[0]!
     expect(letter).toMatchObject({ queue: name, failure: error })
-    expect(textOf(letter.headers)).toBe(textOf(under(name, 'x')))
+    expect(toJson(letter.headers)).toBe(toJson(under(name, 'x')))
     await dlq.close()
   })
 })
 
 describe('pipelines', () => {
-  it.each(names)('run a graph whose nodes and functions are called %s', (name) => {
+  it.each(names)('run a graph whose nodes and functions are named %s', (name) => {
     const graphs = graphsOf({
       cluster_id: 'prod',
       graphs: [
@@ -222,10 +225,10 @@ describe('pipelines', () => {
         },
       ],
     })
-    expect(textOf(graphs)).toContain(`"${name}"`)
+    expect(toJson(graphs)).toContain(`"${name}"`)
   })
 
-  it.each(names)('give no reason for an error type called %s', (name) => {
+  it.each(names)('give no reason for an error type named %s', (name) => {
     const captured = pipelineCapture({
       deadKey: 'k',
       source: {
@@ -252,7 +255,7 @@ describe('pipelines', () => {
 })
 
 describe('data', () => {
-  it.each(names)('with keys called %s survives the codec of payloads', (name) => {
+  it.each(names)('with keys named %s survives the payload codec', (name) => {
     const value = {
       plain: under(name, 1),
       map: new Map([[name, under(name, new Date(0))]]),
@@ -264,7 +267,7 @@ describe('data', () => {
     expect(({} as { 1?: unknown })[1]).toBeUndefined()
   })
 
-  it.each(names)('that is called %s everywhere is of an unknown kind', (name) => {
+  it.each(names)('with the name %s everywhere has an unknown kind', (name) => {
     const error = Object.assign(new Error(name), {
       name,
       code: name,
@@ -274,7 +277,7 @@ describe('data', () => {
     expect(classify(error)).toMatchObject({ category: 'unknown', rule: 'unknown' })
   })
 
-  it.each(names)('of an operation file with %s for every word is refused or unknown', (name) => {
+  it.each(names)('of an operation file with %s for every value is refused or unknown', (name) => {
     const item = {
       id: 'dlq_1_a',
       enqueuedAt: 1,
@@ -288,17 +291,17 @@ describe('data', () => {
       metadata: under(name, 1),
       history: [{ timestamp: 1, action: name, status: name }],
     }
-    const { letters, problems } = readOperationFile(textOf([item]))
+    const { letters, problems } = readOperationFile(toJson([item]))
     expect(letters).toEqual([])
     expect(problems).toHaveLength(1)
     const known = { ...item, status: 'queued', priority: 'high', history: [] }
-    const [letter] = readOperationFile(textOf([known])).letters
+    const [letter] = readOperationFile(toJson([known])).letters
     expect(letter).toMatchObject({ state: 'pending', category: 'unknown' })
   })
 })
 
 describe('the command line', () => {
-  it('knows no flag and no command by the names of every object', async () => {
+  it('has no flags or commands with inherited property names', async () => {
     for (const args of [
       ['constructor'],
       ['list', '--constructor'],

@@ -16,21 +16,21 @@ import { aLetter, type FakeClock } from '../../src/testing/index.ts'
 import type { StoreModel } from './model.ts'
 import { stepsOf, type Steps } from './step.ts'
 
-/** The store at work, and everything that a forgetful or late client could still have in its hands. */
+/** The real store, and all data that a slow or stale client could still hold. */
 export interface Real {
   store: Store
   clock: FakeClock
   reopen?: () => Promise<Store>
-  /** Letters as they were when claimed, kept for ever: old ones are used again. */
+  /** All claimed letters, never removed: stale ones are used again. */
   claimed: DeadLetter[]
-  /** Letters as they were when someone looked. */
+  /** Letters as they were read. */
   seen: DeadLetter[]
   steps: number
-  /** What happened in the run, to see afterwards that the interesting things did. */
+  /** Cases that the run covered. */
   reached: Set<string>
 }
 
-/** Does the step to both sides and now and then compares all. */
+/** Applies the step to both sides, and sometimes compares everything. */
 const steps = stepsOf<StoreModel, Real>((act) => async (model, real) => {
   model.nowMs = real.clock.now()
   await act(model, real)
@@ -41,7 +41,7 @@ const steps = stepsOf<StoreModel, Real>((act) => async (model, real) => {
 const pick = <T>(from: readonly T[], n: number): T | undefined => from[n % Math.max(1, from.length)]
 const nat = fc.nat(1000)
 
-/** Odd numbers of milliseconds, so that no two priorities come out with equal scores. */
+/** Odd numbers of milliseconds, so that no two priorities get equal scores. */
 const delays = fc.constantFrom(-3_000_001, -1_000_003, -101, 0, 53, 107, 211, 1009)
 
 const fewIds = 8
@@ -75,7 +75,7 @@ const add = steps('add', letterPicks, async (picks, model, real) => {
   see(model, real, expected.kind === 'duplicate' ? expected.of : letter.id)
 })
 
-/** A letter comes from elsewhere: new here, or as something that is here was or will be. */
+/** Copies a letter from another store: a new one, or another version of an existing one. */
 const keep = steps(
   'keep',
   fc.record({
@@ -91,7 +91,7 @@ const keep = steps(
       ...made,
       ...(seen ? { id: seen.id, version: Math.max(1, seen.version - older) } : {}),
     }
-    // No letter waits for itself: the door refuses it.
+    // No letter depends on itself: capture refuses it.
     const waitsFor = letter.dependsOn?.filter((id, n) => id !== letter.id && (token >> n) % 2 === 0)
     const arriving: StoredLetter = { letter, ...(waitsFor ? { waitsFor } : {}) }
     const before = model.get(letter.id)
@@ -102,14 +102,14 @@ const keep = steps(
   },
 )
 
-/** Ids are drawn, so that letters come in any order of age; some are used twice. */
+/** Ids are random, so that letters have any order of age; some are used twice. */
 function letterOf(
   picks: typeof letterPicks extends fc.Arbitrary<infer T> ? T : never,
   model: StoreModel,
   real: Real,
 ): DeadLetter {
   const { place, delayMs, state, dedupeKey, lane, dependsOn, queue, priority, tags } = picks
-  // Few for those that may come again, or they hardly ever would.
+  // Few different ids for repeated letters, so that repeats happen.
   const drawn = picks.again ? place % fewIds : place
   const number = (drawn * 2 ** 16 + (picks.again ? 0 : real.steps)).toString(16).padStart(12, '0')
   const at = toTimestamp(model.nowMs)
@@ -175,7 +175,7 @@ const settlePicks = fc.record({
   delayMs: delays,
 })
 
-/** A worker settles, by the right of a lease that may be long gone. */
+/** A worker settles with a lease that may have expired. */
 const settle = steps('settle', settlePicks, async ({ token, move, delayMs }, model, real) => {
   const held = pick(real.claimed, token)
   if (!held) return
@@ -206,10 +206,10 @@ const decidePicks = fc.record({
   priority: fc.constantFrom(...priorities),
 })
 
-/** A person decides, by what was seen, which may have changed since. */
+/** A person acts on a version that may be outdated. */
 const decide = steps('decide', decidePicks, async ({ token, move, priority }, model, real) => {
   const looked = pick(
-    real.seen.filter((letter) => isLegal(move, letter.state) && isTold(letter, model)),
+    real.seen.filter((letter) => isLegal(move, letter.state) && isDistinguishable(letter, model)),
     token,
   )
   if (!looked) return
@@ -227,8 +227,8 @@ const decide = steps('decide', decidePicks, async ({ token, move, priority }, mo
   await apply('person', change, model, real)
 })
 
-/** Whether a guard can tell it from what has come under its id since: another one with the same version was never seen by whoever decides. */
-function isTold({ id, version, state }: DeadLetter, model: StoreModel): boolean {
+/** Whether a guard can distinguish this letter from a later one with the same id and version. */
+function isDistinguishable({ id, version, state }: DeadLetter, model: StoreModel): boolean {
   const now = model.get(id)
   return now?.version !== version || now.state === state
 }
@@ -292,7 +292,7 @@ export const commands: Steps<StoreModel, Real>[] = [
   reopen,
 ]
 
-/** What a set of runs must have met, or it has shown little. */
+/** Cases that a set of runs must cover. */
 export const landmarks = [
   'added',
   'full',
@@ -320,7 +320,7 @@ function see(model: StoreModel, real: Real, id: string): void {
   if (letter) real.seen.push(letter)
 }
 
-/** The whole of both sides: letters, lists, counts, totals. */
+/** Compares both sides completely: letters, lists, counts, totals. */
 export async function compare(model: StoreModel, { store }: Real): Promise<void> {
   const everything: LetterFilter = {
     state: ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived'],
@@ -356,7 +356,7 @@ export async function compare(model: StoreModel, { store }: Real): Promise<void>
       order,
     )
   }
-  // Counts that no store maintains are read from the letters, which are compared above.
+  // Counts without a counter are computed from the letters, which are compared above.
   for (const key of tallyKeys.filter((one) => one !== 'severity' && one !== 'source'))
     assert.deepEqual(sorted(await store.tally(key)), sorted(tally(model, key)), key)
   assert.deepEqual(sorted(await store.totals()), sorted(model.totals))

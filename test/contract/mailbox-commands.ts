@@ -7,21 +7,21 @@ import type { Item, MailboxModel } from './mailbox-model.ts'
 import type { ClosableMailboxBench } from './run-mailbox-contract.ts'
 import { stepsOf, type Steps } from './step.ts'
 
-/** The mailbox at work, and everything that a forgetful or late client could still have in its hands. */
+/** The real mailbox, and all deliveries that a slow or stale client could still hold. */
 export interface Real {
   bench: ClosableMailboxBench
   mailbox: Mailbox
   realTime: boolean
-  /** Every delivery ever made: old ones are used again. */
+  /** All deliveries, never removed: stale ones are used again. */
   given: Message[]
   sent: string[]
-  /** Deliveries of a handle that is closed by now. */
+  /** Deliveries of a closed handle. */
   closed: Set<Message>
-  /** What happened in the run, to see afterwards that the interesting things did. */
+  /** Cases that the run covered. */
   reached: Set<string>
 }
 
-/** Does the step to both sides and compares. */
+/** Applies the step to both sides and compares. */
 const steps = stepsOf<MailboxModel, Real>((act) => async (model, real) => {
   model.nowMs = real.bench.now()
   await act(model, real)
@@ -31,7 +31,7 @@ const steps = stepsOf<MailboxModel, Real>((act) => async (model, real) => {
 const token = fc.nat(1000)
 const pick = <T>(from: readonly T[], n: number): T | undefined => from[n % Math.max(1, from.length)]
 
-/** Of the last few, mostly: what is long gone is met often enough. */
+/** Mostly one of the last few deliveries; older ones occur often enough. */
 const recent = <T>(from: readonly T[], n: number): T | undefined =>
   pick(n % 4 === 0 ? from : from.slice(-6), n)
 
@@ -52,7 +52,7 @@ const send = steps(
 )
 
 const sendAgain = steps('sendAgain', token, async (n, model, { mailbox, reached }) => {
-  // What a broker makes of an id whose message is gone is its own affair.
+  // The contract does not specify repeated ids of removed messages.
   const kept = pick(model.items, n)
   if (!kept || !mailbox.powers.deduplicates) return
   assert.equal(await mailbox.send('another', { id: kept.id }), kept.id)
@@ -71,10 +71,10 @@ const receive = steps(
     model.nowMs = real.bench.now()
     const enough = real.realTime ? Math.min(1, surely.length) : Math.min(max, surely.length)
     assert.ok(batch.length >= enough, `${batch.length} messages, where ${surely.length} are there`)
-    assert.ok(batch.length <= max, `${batch.length} messages, where ${max} were asked for`)
+    assert.ok(batch.length <= max, `${batch.length} messages, but at most ${max} were requested`)
     if (powers.ordered) {
       const taken = batch.map((message) => message.id).filter((id) => fresh.includes(id))
-      assert.deepEqual(taken, fresh.slice(0, taken.length), 'in the order of sending')
+      assert.deepEqual(taken, fresh.slice(0, taken.length), 'order of sending')
     }
     const visibilityMs = powers.visibility ? visibilitySeconds * 1000 : Infinity
     for (const message of batch) {
@@ -107,7 +107,10 @@ function compareDelivery(
   if (message.failures > 0) reached.add('failed before')
 }
 
-/** Does it to the real message, which must answer as the model says; the model does it too if it is allowed. */
+/**
+ * Applies an action to the real message, which must answer like the model, and to the model if
+ * allowed.
+ */
 async function use(
   what: 'acknowledge' | 'nack' | 'extend',
   n: number,
@@ -120,7 +123,7 @@ async function use(
   if (!message) return
   const isOver = message.finalized
   const holds = model.holds(message)
-  if (holds === undefined && !isOver && !real.closed.has(message)) return // Too close to its hour.
+  if (holds === undefined && !isOver && !real.closed.has(message)) return // Too close to its expiry.
   const refusal = isOver
     ? 'MESSAGE_FINALIZED'
     : real.closed.has(message)
@@ -178,7 +181,7 @@ const extend = steps('extend', extension, async (picks, model, real) => {
   )
 })
 
-/** Seldom done, since little is left to look at afterwards. */
+/** Rare, since little is left to compare afterwards. */
 const purge = steps('purge', fc.nat(4), async (n, model, { mailbox, reached }) => {
   if (n > 0 || !mailbox.powers.purge) return
   const gone = await mailbox.purge()
@@ -198,7 +201,7 @@ const reopen = steps('reopen', fc.constant(0), async (_, model, real) => {
   real.mailbox = await bench.reopen()
 })
 
-/** Where time is real, little of it is asked for. */
+/** With real time, only short waits are used. */
 export function commandsFor(realTime: boolean): Steps<MailboxModel, Real>[] {
   const often = [send, send, receive, receive, receive, acknowledge, acknowledge, nack, nack]
   const seldom = [sendAgain, extend, extend, purge, reopen]
@@ -207,7 +210,7 @@ export function commandsFor(realTime: boolean): Steps<MailboxModel, Real>[] {
   return [...often, ...seldom, time, time]
 }
 
-/** What a set of runs must have met, or it has shown little. */
+/** Cases that a set of runs must cover. */
 export const landmarks = [
   'sent twice',
   'delivered again',
@@ -218,11 +221,11 @@ export const landmarks = [
   ),
 ]
 
-/** The whole of both sides, as far as it can be looked at. */
+/** Compares both sides, as far as they are observable. */
 export async function compare(model: MailboxModel, { mailbox }: Real): Promise<void> {
   const { powers } = mailbox
   if (powers.exactCount)
-    assert.equal(await mailbox.approximateCount(), model.items.length, 'how many there are')
+    assert.equal(await mailbox.approximateCount(), model.items.length, 'number of messages')
   if (!mailbox.browse) return
   const { messages } = await mailbox.browse({ limit: 1000 })
   const seen = (one: { id: string; deliveries: number; failures: number }): unknown =>

@@ -1,31 +1,31 @@
-/** A delivery, by what tells it from all others that are not settled. */
-export interface Given {
+/** The identity of an unsettled delivery. */
+export interface Delivery {
   id: string
   deliveries: number
 }
 
 export interface Item {
   id: string
-  /** Never delivered and never delayed: such come in the order of sending. */
+  /** Never delivered and never delayed: such messages arrive in the order of sending. */
   fresh: boolean
   deliveries: number
   failures: number
   firstReceivedMs: number | undefined
   enqueuedMs: number
-  /** It becomes visible between these two moments, which are the same where time is in the hands of the test. */
+  /** Becomes visible between these two times, which are equal with a fake clock. */
   earliestMs: number
   latestMs: number
-  /** The delivery that may settle it. */
-  holder: Given | undefined
+  /** The delivery that may settle the message. */
+  holder: Delivery | undefined
 }
 
-/** The mailbox contract in the plainest form: one array that is scanned for everything. */
+/** The mailbox contract in its simplest form: one array that is scanned for everything. */
 export class MailboxModel {
   items: Item[] = []
   nowMs: number
   readonly #marginMs: number
 
-  /** The margin is how far the mailbox's time may be from ours. */
+  /** `margin`: the maximum clock difference to the mailbox. */
   constructor(nowMs: number, marginMs: number) {
     this.nowMs = nowMs
     this.#marginMs = marginMs
@@ -47,7 +47,7 @@ export class MailboxModel {
     this.items.push(item)
   }
 
-  /** What can be had now, and what perhaps can. */
+  /** Messages that are visible now, and those that may be. */
   visible(): { surely: Item[]; perhaps: Item[] } {
     const before = (ms: number): boolean => ms <= this.nowMs
     return {
@@ -56,10 +56,10 @@ export class MailboxModel {
     }
   }
 
-  /** Delivers this one, which must be visible. */
+  /** Delivers a message, which must be visible. */
   give(id: string, visibilityMs: number): Item {
     const item = this.visible().perhaps.find((one) => one.id === id)
-    if (!item) throw new Error(`${id} is not to be had`)
+    if (!item) throw new Error(`${id} is not visible`)
     item.fresh = false
     item.deliveries += 1
     item.firstReceivedMs ??= this.nowMs
@@ -68,20 +68,20 @@ export class MailboxModel {
     return item
   }
 
-  /** Whether the delivery may still settle its message. Undefined: it is too close to say. */
-  holds(given: Given): boolean | undefined {
+  /** Whether the delivery may still settle its message. Undefined: too close to its expiry. */
+  holds(given: Delivery): boolean | undefined {
     const item = this.#item(given)
     if (!item || item.latestMs <= this.nowMs) return false
     return item.earliestMs > this.nowMs ? true : undefined
   }
 
-  acknowledge(given: Given): void {
+  acknowledge(given: Delivery): void {
     const item = this.#item(given)
     this.items = this.items.filter((one) => one !== item)
   }
 
-  /** `counts`: it stays a delivery. */
-  nack(given: Given, how: { delayMs: number; failed: boolean; counts: boolean }): void {
+  /** `counts`: the delivery stays counted. */
+  nack(given: Delivery, how: { delayMs: number; failed: boolean; counts: boolean }): void {
     const { delayMs, failed, counts } = how
     const item = this.#item(given)!
     item.holder = undefined
@@ -91,7 +91,7 @@ export class MailboxModel {
     else item.earliestMs = item.latestMs = this.nowMs
   }
 
-  extend(given: Given, ms: number): void {
+  extend(given: Delivery, ms: number): void {
     const item = this.#item(given)!
     const { earliestMs, latestMs } = item
     this.#hide(item, ms)
@@ -103,7 +103,7 @@ export class MailboxModel {
     return this.items.splice(0).length
   }
 
-  /** A broker may give back what a closed handle held, or wait until it lapses. */
+  /** A broker may release the messages of a closed handle, or let their receipts expire. */
   handleClosed(): void {
     if (this.#marginMs === 0) return
     for (const item of this.items) item.earliestMs = Math.min(item.earliestMs, this.nowMs)
@@ -114,7 +114,7 @@ export class MailboxModel {
     item.latestMs = this.nowMs + ms + this.#marginMs
   }
 
-  #item({ id, deliveries }: Given): Item | undefined {
+  #item({ id, deliveries }: Delivery): Item | undefined {
     return this.items.find((item) => item.id === id && item.holder?.deliveries === deliveries)
   }
 }

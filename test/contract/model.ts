@@ -21,15 +21,16 @@ import type {
   Total,
 } from '../../src/store.ts'
 
-/** A letter of the model, and what it still waits for. */
+/** A letter of the model, and its unresolved dependencies. */
 interface Item {
   letter: DeadLetter
   unmet: string[]
 }
 
 /**
- * The store contract in the plainest form: one array that is scanned for everything. What one letter becomes is the
- * moves' business, here as in every store; which letters are meant is worked out anew here.
+ * The store contract in its simplest form: one array that is scanned for everything. The moves
+ * change single letters, as in every store; the selection of letters is implemented independently
+ * here.
  */
 export class StoreModel {
   items: Item[] = []
@@ -109,7 +110,7 @@ export class StoreModel {
     })
   }
 
-  /** What a claim may say of the next letter: the end of a lease may count as becoming due, or not. */
+  /** Valid answers for the next due time: the end of a lease may count as a due time or not. */
   nextDueAt(request: ClaimRequest): (string | undefined)[] {
     const times = (letters: DeadLetter[]): string | undefined =>
       letters.length > 0 ? toTimestamp(Math.min(...letters.map(dueMs))) : undefined
@@ -117,7 +118,7 @@ export class StoreModel {
     return [times(claimable), times(claimable.filter((letter) => letter.state === 'pending'))]
   }
 
-  /** Active, of the queues asked, and held neither by a lane nor by a dependency. */
+  /** Active letters of the requested queues that no lane or dependency blocks. */
   #claimable({ queues, except }: ClaimRequest): DeadLetter[] {
     const free = this.items.filter(({ letter, unmet }) => {
       const before = this.letters().some(

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest'
 import type { MailboxBench } from '../../src/testing/index.ts'
 import { mailboxContract } from '../../src/testing/index.ts'
 
-/** A bench that can be cleared away. */
+/** A bench with cleanup. */
 export interface ClosableMailboxBench extends MailboxBench {
   close: () => Promise<void>
 }

@@ -6,17 +6,22 @@ import { MailboxModel } from './mailbox-model.ts'
 import type { ClosableMailboxBench } from './run-mailbox-contract.ts'
 
 export interface ModelOptions {
-  /** 300 unless said, and 10 on a real broker. */
+  /** Default: 300, on a real broker 10. */
   numRuns?: number
   seed?: number
-  /** Time is the broker's own, and what is so close to its hour is not judged. Without: the bench's time stands still unless it is advanced. */
+  /**
+   * The broker uses real time, so messages close to their expiry are not checked. Default: a fake
+   * clock.
+   */
   realTime?: boolean
 }
 
-/** How far a broker's time may be from ours. */
+/** Maximum clock difference to a broker. */
 const marginMs = 400
 
-/** Drives a mailbox and the model of one with the same random steps, and holds the one against the other, as far as its powers go. */
+/**
+ * Applies the same random steps to a mailbox and to the model, and compares them within its powers.
+ */
 export function runMailboxModel(
   name: string,
   open: () => Promise<ClosableMailboxBench>,
@@ -31,12 +36,12 @@ export function runMailboxModel(
         maxCommands: realTime ? 30 : 60,
       })
       const property = fc.asyncProperty(commands, (run) => drive(run, open, realTime, reached))
-      // A broker would be asked for long to make a failing run shorter.
+      // No shrinking on a real broker: it takes too long.
       const shrinking = realTime ? { endOnFailure: true } : {}
       await fc.assert(property, { numRuns, ...shrinking, ...(seed === undefined ? {} : { seed }) })
       if (!realTime && numRuns >= 100) {
         const missed = landmarks.filter((landmark) => !reached.has(landmark))
-        assert.deepEqual(missed, [], 'the runs met everything worth meeting')
+        assert.deepEqual(missed, [], 'the runs covered all required cases')
       }
     }, 300_000)
   })

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest'
 import type { StoreBench } from '../../src/testing/index.ts'
 import { storeContract } from '../../src/testing/index.ts'
 
-/** A bench that can be cleared away. */
+/** A bench with cleanup. */
 export interface ClosableBench extends StoreBench {
   close: () => Promise<void>
 }

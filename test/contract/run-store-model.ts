@@ -9,12 +9,12 @@ import { StoreModel } from './model.ts'
 export interface ModelBench {
   /** Open and empty. */
   store: Store
-  /** Closes the store and opens its data anew, for durable stores. */
+  /** Closes the store and opens its data again, for durable stores. */
   reopen?: () => Promise<Store>
   close: () => Promise<void>
 }
 
-/** Drives a store and the model of one with the same random steps, and holds the one against the other. */
+/** Applies the same random steps to a store and to the model, and compares them. */
 export function runStoreModel(
   name: string,
   open: (clock: FakeClock) => Promise<ModelBench>,
@@ -30,7 +30,7 @@ export function runStoreModel(
       )
       await fc.assert(property, { numRuns, ...(seed === undefined ? {} : { seed }) })
       const missed = landmarks.filter((landmark) => !reached.has(landmark))
-      if (numRuns >= 100) assert.deepEqual(missed, [], 'the runs met everything worth meeting')
+      if (numRuns >= 100) assert.deepEqual(missed, [], 'the runs covered all required cases')
     }, 120_000)
   })
 }

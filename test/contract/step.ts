@@ -1,15 +1,15 @@
 import type * as fc from 'fast-check'
 
-/** What a step does to the model and to the real thing. */
+/** Applies a step to the model and to the real object. */
 export type Act<Model, Real> = (model: Model, real: Real) => Promise<void>
 
-/** A step, told by the picks it was made from. */
+/** A step, printed as its random picks. */
 class Step<Model extends object, Real> implements fc.AsyncCommand<Model, Real> {
-  readonly #told: string
+  readonly #description: string
   readonly #act: Act<Model, Real>
 
-  constructor(told: string, act: Act<Model, Real>) {
-    this.#told = told
+  constructor(description: string, act: Act<Model, Real>) {
+    this.#description = description
     this.#act = act
   }
 
@@ -22,13 +22,13 @@ class Step<Model extends object, Real> implements fc.AsyncCommand<Model, Real> {
   }
 
   toString(): string {
-    return this.#told
+    return this.#description
   }
 }
 
 export type Steps<Model extends object, Real> = fc.Arbitrary<Step<Model, Real>>
 
-/** A maker of steps; `around` is what comes before and after the act of each. */
+/** Returns a factory of steps; `around` runs before and after each. */
 export function stepsOf<Model extends object, Real>(
   around: (act: Act<Model, Real>) => Act<Model, Real>,
 ) {

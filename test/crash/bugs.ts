@@ -3,8 +3,8 @@ import type { DeadLetter } from '../../src/letter/letter.ts'
 import type { Change } from '../../src/letter/moves.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import type { ApplyResult, Store } from '../../src/store.ts'
-import type { ViolationKind } from './judge.ts'
-import { overlaid } from './witness.ts'
+import type { ViolationKind } from './verify.ts'
+import { overlaid } from './record-store.ts'
 
 export const bugNames = [
   'settle-without-epoch',
@@ -23,8 +23,9 @@ interface Bug {
 }
 
 /**
- * Mistakes that real queues have made, planted over a sound store. They are made of the store's own verbs, with
- * a guard that is always fresh, which is the same as none. A crash test that does not catch them proves nothing.
+ * Known mistakes of real queues, planted over a correct store. They use the store's own methods
+ * with a guard that always matches, which equals no guard. A crash test that misses them proves
+ * nothing.
  */
 export const bugs: Record<BugName, Bug> = {
   'settle-without-epoch': {
@@ -33,7 +34,8 @@ export const bugs: Record<BugName, Bug> = {
       overlaid(store, {
         apply: async (changes) => {
           const results: ApplyResult[] = []
-          for (const change of changes) results.push(await byId(store, change.id, () => change))
+          for (const change of changes)
+            results.push(await applyUnguarded(store, change.id, () => change))
           return results
         },
       }),
@@ -43,10 +45,10 @@ export const bugs: Record<BugName, Bug> = {
     plant: (store) =>
       overlaid(store, {
         claim: async (request) => {
-          const ids = (await dueNow(store)).slice(0, request.limit)
+          const ids = (await findDue(store)).slice(0, request.limit)
           if (ids.length === 0) return { letters: [] }
-          await gap(2, 15)
-          for (const id of ids) await byId(store, id, madeDue)
+          await sleepBetween(2, 15)
+          for (const id of ids) await applyUnguarded(store, id, makeDue)
           return store.claim({ ...request, limit: ids.length })
         },
       }),
@@ -55,9 +57,9 @@ export const bugs: Record<BugName, Bug> = {
     shows: ['overlap', 'dup_settle', 'reopened'],
     plant: (store) => {
       const rescue = async (): Promise<void> => {
-        const ids = await lapsed(store)
-        await gap(30, 80)
-        for (const id of ids) await byId(store, id, madeDue)
+        const ids = await findExpired(store)
+        await sleepBetween(30, 80)
+        for (const id of ids) await applyUnguarded(store, id, makeDue)
       }
       const timer = setInterval(() => void rescue().catch(() => {}), 60)
       return overlaid(store, {
@@ -74,7 +76,7 @@ export const bugs: Record<BugName, Bug> = {
       overlaid(store, {
         claim: async (request) => {
           const claim = await store.claim(request)
-          await store.apply(claim.letters.map(uncounted))
+          await store.apply(claim.letters.map(uncountRetry))
           return claim
         },
       }),
@@ -84,29 +86,29 @@ export const bugs: Record<BugName, Bug> = {
     plant: (store) =>
       overlaid(store, {
         add: async (letters, capacity) => {
-          void gap(5, 40)
+          void sleepBetween(5, 40)
             .then(() => store.add(letters, capacity))
             .catch(() => {})
           return letters.map(() => ({ kind: 'added' as const }))
         },
       }),
   },
-  /** Made where the store is opened: it is given the wrong clock of its process. */
+  /** Planted where the store is opened: the store gets the wrong clock of its process. */
   'lease-by-own-clock': { shows: ['overlap'], plant: (store) => store },
 }
 
-export function planted(name: BugName, store: Store): Store {
+export function plantBug(name: BugName, store: Store): Store {
   return bugs[name].plant(store)
 }
 
-function gap(low: number, high: number): Promise<void> {
+function sleepBetween(low: number, high: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, low + systemClock.random() * (high - low))
   })
 }
 
-/** Writes over the letter as it is by now, whoever holds it and whatever became of it. */
-async function byId(
+/** Overwrites the current letter, whatever its lease or state. */
+async function applyUnguarded(
   store: Store,
   id: string,
   changeFor: (letter: DeadLetter) => Change,
@@ -121,20 +123,20 @@ async function byId(
   }
 }
 
-async function dueNow(store: Store): Promise<string[]> {
+async function findDue(store: Store): Promise<string[]> {
   const now = toTimestamp(systemClock.now())
   const { items } = await store.find({ state: 'pending', order: 'due', limit: 10 })
   const due = items.filter(({ retryAt }) => retryAt !== undefined && retryAt <= now)
-  return [...(await lapsed(store)), ...due.map(({ id }) => id)]
+  return [...(await findExpired(store)), ...due.map(({ id }) => id)]
 }
 
-async function lapsed(store: Store): Promise<string[]> {
+async function findExpired(store: Store): Promise<string[]> {
   const now = toTimestamp(systemClock.now())
   const { items } = await store.find({ state: 'retrying', limit: 100 })
   return items.filter(({ lease }) => lease && lease.expiresAt <= now).map(({ id }) => id)
 }
 
-function madeDue(letter: DeadLetter): Change {
+function makeDue(letter: DeadLetter): Change {
   const at = toTimestamp(systemClock.now())
   return {
     id: letter.id,
@@ -145,8 +147,10 @@ function madeDue(letter: DeadLetter): Change {
   }
 }
 
-/** Takes back what the claim counted; the queue counts again when the run has failed, if it lives to see it. */
-function uncounted(letter: DeadLetter): Change {
+/**
+ * Undoes the count of the claim; the queue counts again when the run has failed, if it survives.
+ */
+function uncountRetry(letter: DeadLetter): Change {
   const at = toTimestamp(systemClock.now())
   return {
     id: letter.id,

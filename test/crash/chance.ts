@@ -1,8 +1,8 @@
-/** Numbers in [0, 1) that a seed decides (mulberry32): the same seed makes the same choices. */
+/** Seeded random numbers in [0, 1) (mulberry32): the same seed makes the same choices. */
 export interface Chance {
   next(): number
   between(low: number, high: number): number
-  /** Undefined if there is nothing to pick from. */
+  /** Returns undefined for an empty list. */
   pick<T>(from: readonly [T, ...T[]]): T
   pick<T>(from: readonly T[]): T | undefined
 }
@@ -22,7 +22,7 @@ export function chance(seed: number): Chance {
   }
 }
 
-/** A seed of its own for each process, from the seed of the run and the process's name. */
+/** Derives the seed of a process from the seed of the run and the name of the process. */
 export function seedFor(seed: number, name: string): number {
   let hash = (seed ^ 0x811c9dc5) >>> 0
   for (const character of name) hash = Math.imul(hash ^ character.codePointAt(0)!, 0x01000193) >>> 0

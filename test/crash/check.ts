@@ -1,8 +1,8 @@
 import { dumpApi, dumpRaw } from './dump.ts'
-import { judge } from './judge.ts'
+import { verify } from './verify.ts'
 import { readLedgers } from './ledger.ts'
 
-/** The offline checker: `node check.ts LEDGERS STORE LEASE_MS` prints what they say, as JSON. */
+/** The offline verifier: `node check.ts LEDGERS STORE LEASE_MS` prints the findings as JSON. */
 const [ledgers, store, leaseMs] = process.argv.slice(2)
 if (ledgers === undefined || store === undefined || leaseMs === undefined) {
   process.stderr.write('usage: node check.ts LEDGERS STORE LEASE_MS\n')
@@ -10,5 +10,5 @@ if (ledgers === undefined || store === undefined || leaseMs === undefined) {
 }
 const raw = await dumpRaw(store)
 const api = await dumpApi(store)
-const judgement = judge({ lines: readLedgers(ledgers), raw, api, leaseMs: Number(leaseMs) })
-process.stdout.write(JSON.stringify(judgement))
+const findings = verify({ lines: readLedgers(ledgers), raw, api, leaseMs: Number(leaseMs) })
+process.stdout.write(JSON.stringify(findings))

@@ -4,12 +4,12 @@ import { connect } from '../../src/connect/store.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Store } from '../../src/store.ts'
-import { planted, type BugName } from './bugs.ts'
+import { plantBug, type BugName } from './bugs.ts'
 import { chance } from './chance.ts'
 import { openLedger, type Ledger } from './ledger.ts'
-import { codeOf } from './witness.ts'
+import { codeOf } from './record-store.ts'
 
-/** What a child is told when it is spawned, as JSON in its only argument. */
+/** Settings of a child process, passed as JSON in its only argument. */
 export interface ChildSettings {
   dir: string
   store: string
@@ -17,22 +17,22 @@ export interface ChildSettings {
   seed: number
   leaseMs: number
   bug?: BugName
-  /** The store has a clock of its own, so this process may have a wrong one. */
+  /** The store has its own clock, so this process may have a wrong one. */
   skewed?: boolean
-  /** A producer that captures only what it is asked for. */
+  /** A producer that captures only on request. */
   onDemand?: boolean
   /** The name of the child that had this slot before. */
   previous?: string
 }
 
-/** Makes this process a child of the run: it ends with its parent. */
+/** Makes this process a child of the run: it exits with its parent. */
 export function beChild(): { settings: ChildSettings; ledger: Ledger } {
   const settings = JSON.parse(process.argv[2] ?? '{}') as ChildSettings
   process.once('disconnect', () => process.exit(3))
   return { settings, ledger: openLedger(settings.dir, settings.name) }
 }
 
-/** From an hour behind to a second ahead: further ahead would only make the end of the run longer. */
+/** From an hour behind to a second ahead: more would only prolong the end of the run. */
 const skewsMs = [0, -3_600_000, -5000, 1000] as const
 
 function clockFor({ seed, skewed, bug }: ChildSettings): Clock {
@@ -44,20 +44,20 @@ function clockFor({ seed, skewed, bug }: ChildSettings): Clock {
 const reopenMs = 100
 
 /**
- * Opens the queue on the store of the run, with the planted bug if one is asked for. While the store cannot be reached
- * it begins again, as whoever looks after a process would let it.
+ * Opens the queue on the store of the run, with the planted bug if there is one. Retries while the
+ * store is unreachable, as a process supervisor would.
  */
 export async function openQueue(
   settings: ChildSettings,
   ledger: Ledger,
   options: QueueOptions,
-  wrapped: (store: Store) => Store = (store) => store,
+  wrap: (store: Store) => Store = (store) => store,
 ): Promise<{ store: Store; dlq: DeadLetterQueue }> {
   const clock = clockFor(settings)
   const storeClock = settings.bug === 'lease-by-own-clock' ? clock : systemClock
   for (;;) {
     const connected = await connect(settings.store, storeClock)
-    const store = wrapped(settings.bug ? planted(settings.bug, connected) : connected)
+    const store = wrap(settings.bug ? plantBug(settings.bug, connected) : connected)
     try {
       const dlq = await DeadLetterQueue.open(store, { ...options, clock, worker: settings.name })
       return { store, dlq }
@@ -72,8 +72,8 @@ export async function openQueue(
 }
 
 /**
- * Says that the work begins, and how it ends when it is asked to. Leaves the compiled modules to those that come
- * later, whatever happens to this one.
+ * Reports that the process works and handles SIGTERM with `finish`. Writes the compile cache for
+ * later processes, in case this one is killed.
  */
 export function ready(ledger: Ledger, finish: () => Promise<void>): void {
   process.once('SIGTERM', () => void finish().then(() => process.exit(0)))

@@ -6,147 +6,157 @@ import { fileURLToPath } from 'node:url'
 import type { BugName } from './bugs.ts'
 import { chance, seedFor } from './chance.ts'
 import { pause } from './child.ts'
-import { Crew, crewSize, stderrFile } from './crew.ts'
-import { watchOver } from './dump.ts'
-import type { Judgement } from './judge.ts'
-import { killAround } from './killer.ts'
+import { ProcessGroup, countProcesses, stderrFile } from './process-group.ts'
+import { openView } from './dump.ts'
+import type { Findings } from './verify.ts'
+import { killMembers } from './killer.ts'
 import { openLedger, type Ledger } from './ledger.ts'
 import { pauseLate } from './pauser.ts'
 import { phaseAt, type Phase } from './phases.ts'
-import { setScene, type FaultKind, type Scene } from './scene.ts'
-import { cutAround, strikeServer } from './storm.ts'
+import { createEnvironment, type FaultKind, type Environment } from './environment.ts'
+import { cutConnections, disruptServer } from './storm.ts'
 
 export interface CrashSettings {
-  /** `sqlite:FILE`, `postgres` or `redis` for a server of its own, or a server's URL; a new file unless said. */
+  /** `sqlite:FILE`, `postgres` or `redis` for a private server, or a URL. Default: a new file. */
   store?: string
   seconds: number
   workers: number
   producers: number
   leaseMs: number
   seed: number
-  /** How many targeted pauses to see. */
+  /** Number of targeted pauses to make. */
   latePauses: number
   bug?: BugName
-  /** Leave the ledgers and the store where they are. */
+  /** Keep the ledgers and the store. */
   keep: boolean
 }
 
-export interface CrashResult extends Judgement {
+export interface CrashResult extends Findings {
   seconds: number
   drain_ms: number
   seed: number
-  store: Scene['kind']
-  /** The kinds of fault that could be made on this store. */
+  store: Environment['kind']
+  /** The kinds of faults that are possible on this store. */
   faults: FaultKind[]
   bug?: BugName
-  /** Where the evidence is, if it was kept. */
+  /** The folder of the evidence, if it was kept. */
   evidence?: string
 }
 
 /**
- * No progress for so long means stuck: far beyond lease + sweep + backoff, even on a busy machine, and beyond the time
- * in which a server notices that the holder of a lock is gone.
+ * Time without progress after which a run is stuck: far beyond lease + sweep + backoff, even on a
+ * busy machine, and beyond the time in which a server notices that the holder of a lock is gone.
  */
 const standstillMs = 30_000
 const longestDrainMs = 300_000
-/** How much longer than the killer the targeted pauses may go on, when the machine was too busy to see enough. */
+/** Extra time for targeted pauses when the machine was too busy to make enough of them. */
 const overtimeMs = 90_000
-/** A planted bug shows early or not at all, and some of them never let a run come to its end. */
+/** A planted bug shows early or not at all, and some prevent a run from ending. */
 const patienceWithBugMs = 15_000
-/** How long a process may take to end when it is asked to, once everything works. */
+/** Maximum time for a process to exit on request, once all faults are over. */
 const dismissMs = 20_000
 const bootMs = 60_000
 
-/** One run: faults for a while, then everybody healed and drained, then the offline checker over the evidence. */
+/** One run: inject faults, heal and drain, then verify the evidence offline. */
 export async function crash(settings: CrashSettings): Promise<CrashResult> {
   const dir = mkdtempSync(join(tmpdir(), 'redrive-crash-'))
   const ledgers = join(dir, 'ledgers')
   mkdirSync(ledgers)
   const { seconds, seed, bug, keep } = settings
   try {
-    const scene = await setScene(settings.store, dir, crewSize(settings))
+    const environment = await createEnvironment(settings.store, dir, countProcesses(settings))
     try {
-      const drainMs = await play(settings, ledgers, scene)
-      const judgement = await check(ledgers, scene.url, settings.leaseMs)
-      if (judgement.unexpected_exits > 0) judgement.examples.push(...lastWords(ledgers))
-      const { kind: store, faults } = scene
+      const drainMs = await runProcesses(settings, ledgers, environment)
+      const findings = await check(ledgers, environment.url, settings.leaseMs)
+      if (findings.unexpected_exits > 0) findings.examples.push(...readProcessErrors(ledgers))
+      const { kind: store, faults } = environment
       const about = { store, faults, ...(bug ? { bug } : {}), ...(keep ? { evidence: dir } : {}) }
-      return { ...judgement, seconds, drain_ms: drainMs, seed, ...about }
+      return { ...findings, seconds, drain_ms: drainMs, seed, ...about }
     } finally {
-      await scene.end(keep)
+      await environment.end(keep)
     }
   } finally {
     if (!keep) rmSync(dir, { recursive: true, force: true })
   }
 }
 
-/** The errors that processes died with. */
-function lastWords(dir: string): string[] {
+/** The last errors on the standard error of the processes. */
+function readProcessErrors(dir: string): string[] {
   const text = readFileSync(join(dir, stderrFile), 'utf8')
   return [...new Set(text.split('\n').filter((line) => /^\w*Error\b/.test(line)))].slice(-5)
 }
 
-async function play(settings: CrashSettings, dir: string, scene: Scene): Promise<number> {
+async function runProcesses(
+  settings: CrashSettings,
+  dir: string,
+  environment: Environment,
+): Promise<number> {
   const { bug } = settings
   const ledger = openLedger(dir, 'parent')
-  const skewed = scene.kind !== 'sqlite'
-  const crew = new Crew({ ...settings, dir, urlFor: scene.urlFor, skewed }, ledger)
-  const abandon = (): void => crew.abandon()
+  const skewed = environment.kind !== 'sqlite'
+  const processes = new ProcessGroup(
+    { ...settings, dir, urlFor: environment.urlFor, skewed },
+    ledger,
+  )
+  const abandon = (): void => processes.abandon()
   const interrupted = (): void => process.exit(130)
   process.once('exit', abandon)
   process.once('SIGINT', interrupted)
   try {
-    await everybodyReady(crew)
+    await waitUntilReady(processes)
     ledger.write({ e: 'phase', name: 'chaos' })
-    await makeFaults(settings, scene, crew, ledger)
+    await makeFaults(settings, environment, processes, ledger)
     ledger.write({ e: 'phase', name: 'heal' })
-    crew.wakeAll()
+    processes.wakeAll()
     const healedMs = performance.now()
-    await Promise.all([crew.dismiss('producer', dismissMs), crew.dismiss('feeder', dismissMs)])
-    await drained(scene.url, bug ? patienceWithBugMs : longestDrainMs)
+    await Promise.all([
+      processes.dismiss('producer', dismissMs),
+      processes.dismiss('feeder', dismissMs),
+    ])
+    await waitUntilDrained(environment.url, bug ? patienceWithBugMs : longestDrainMs)
     const drainMs = Math.round(performance.now() - healedMs)
-    await crew.dismiss('worker', dismissMs)
+    await processes.dismiss('worker', dismissMs)
     ledger.write({ e: 'phase', name: 'frozen' })
     return drainMs
   } finally {
-    crew.abandon()
+    processes.abandon()
     process.off('exit', abandon)
     process.off('SIGINT', interrupted)
   }
 }
 
-/** Everything that goes wrong, until its time is up. */
+/** Injects all faults until the time is up. */
 async function makeFaults(
   { seconds, leaseMs, seed, latePauses, bug }: CrashSettings,
-  { links, server }: Scene,
-  crew: Crew,
+  { proxies, server }: Environment,
+  processes: ProcessGroup,
   ledger: Ledger,
 ): Promise<void> {
   const startMs = performance.now()
   const untilMs = startMs + seconds * 1000
-  const phase = (): Phase => phaseAt(performance.now() - startMs, links.length > 0)
+  const phase = (): Phase => phaseAt(performance.now() - startMs, proxies.length > 0)
   const common = { leaseMs, untilMs, phase }
-  const storm = { ...common, links, ledger, ...(server ? { server } : {}) }
+  const storm = { ...common, proxies, ledger, ...(server ? { server } : {}) }
   await Promise.all([
-    killAround({ ...common, crew, dice: chance(seed) }),
-    cutAround({ ...storm, dice: chance(seedFor(seed, 'cuts')) }),
-    strikeServer({ ...storm, dice: chance(seedFor(seed, 'server')) }),
-    pauseLate(crew, latePauses, untilMs + (bug ? patienceWithBugMs : overtimeMs)),
+    killMembers({ ...common, processes, dice: chance(seed) }),
+    cutConnections({ ...storm, dice: chance(seedFor(seed, 'cuts')) }),
+    disruptServer({ ...storm, dice: chance(seedFor(seed, 'server')) }),
+    pauseLate(processes, latePauses, untilMs + (bug ? patienceWithBugMs : overtimeMs)),
   ])
 }
 
-async function everybodyReady(crew: Crew): Promise<void> {
+async function waitUntilReady(processes: ProcessGroup): Promise<void> {
   const deadline = performance.now() + bootMs
-  while (!crew.members().every(({ ready }) => ready)) {
+  while (!processes.members().every(({ ready }) => ready)) {
     if (performance.now() > deadline)
-      throw new Error('the processes do not get ready: see stderr.log')
+      throw new Error('the processes did not become ready; see stderr.log')
     await pause(20)
   }
 }
 
-/** Until nothing is left to do, or nothing moves any more. The checker tells which. */
-async function drained(store: string, withinMs: number): Promise<void> {
-  const view = await watchOver(store)
+/** Resolves when all letters are settled or there is no more progress. The verifier tells which. */
+async function waitUntilDrained(store: string, withinMs: number): Promise<void> {
+  const view = await openView(store)
   try {
     const startedMs = performance.now()
     let fewest = Infinity
@@ -164,8 +174,8 @@ async function drained(store: string, withinMs: number): Promise<void> {
   }
 }
 
-/** The checker is a program of its own: it knows nothing but the ledgers and the store. */
-function check(ledgers: string, store: string, leaseMs: number): Promise<Judgement> {
+/** The verifier is a separate program: it knows only the ledgers and the store. */
+function check(ledgers: string, store: string, leaseMs: number): Promise<Findings> {
   const program = fileURLToPath(new URL('./check.ts', import.meta.url))
   const args = [program, ledgers, store, String(leaseMs)]
   return new Promise((resolve, reject) => {
@@ -174,8 +184,8 @@ function check(ledgers: string, store: string, leaseMs: number): Promise<Judgeme
     child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()))
     child.once('error', reject)
     child.once('close', (code) => {
-      if (code === 0) resolve(JSON.parse(text) as Judgement)
-      else reject(new Error(`the checker ended with ${code}`))
+      if (code === 0) resolve(JSON.parse(text) as Findings)
+      else reject(new Error(`the verifier exited with code ${code}`))
     })
   })
 }

@@ -8,12 +8,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { lacksPrivate } from '../servers/private.ts'
 import { dumpApi, dumpRaw } from './dump.ts'
-import { setScene, type Scene } from './scene.ts'
+import { createEnvironment, type Environment } from './environment.ts'
 
 interface Case {
   store: 'sqlite' | 'postgres' | 'redis'
   lacking: string | undefined
-  /** Takes a letter away, and leaves what belongs to it. */
+  /** Deletes a letter and leaves its dependent rows. */
   damage: (url: string, id: string) => Promise<void>
 }
 
@@ -50,32 +50,32 @@ const cases: Case[] = [
 ]
 
 for (const { store, lacking, damage } of cases)
-  describe.skipIf(lacking)(`${store}, past the product`, () => {
+  describe.skipIf(lacking)(`${store}, read without the product`, () => {
     let folder: string
-    let scene: Scene
+    let environment: Environment
     beforeAll(async () => {
       folder = mkdtempSync(join(tmpdir(), 'redrive-dump-'))
-      scene = await setScene(store === 'sqlite' ? undefined : store, folder, 1)
+      environment = await createEnvironment(store === 'sqlite' ? undefined : store, folder, 1)
     }, 60_000)
     afterAll(async () => {
-      await scene.end(false)
+      await environment.end(false)
       rmSync(folder, { recursive: true, force: true })
     })
 
-    it('tells the same as the product, until something is gone', async () => {
-      const dlq = await DeadLetterQueue.open(scene.url, { onStoreDown: 'fail' })
+    it('agrees with the product, until a letter is missing', async () => {
+      const dlq = await DeadLetterQueue.open(environment.url, { onStoreDown: 'fail' })
       const ids: string[] = []
       for (const payload of ['a', 'b', 'c'])
         ids.push((await dlq.enqueue({ type: 'work', payload }, new Error('no'))).id)
       await dlq.resolve(ids[1]!)
       await dlq.park(ids[2]!)
       await dlq.close()
-      const [raw, api] = [await dumpRaw(scene.url), await dumpApi(scene.url)]
+      const [raw, api] = [await dumpRaw(environment.url), await dumpApi(environment.url)]
       expect(raw.letters).toHaveLength(3)
       expect(raw.problems).toEqual([])
       expect(raw).toEqual(api)
-      await damage(scene.url, ids[2]!)
-      const damaged = await dumpRaw(scene.url)
+      await damage(environment.url, ids[2]!)
+      const damaged = await dumpRaw(environment.url)
       expect(damaged.letters).toHaveLength(2)
       expect(damaged.problems).not.toEqual([])
     })

@@ -4,20 +4,20 @@ import type { CountedAction, DeadLetter } from '../../src/letter/letter.ts'
 import { countsOf, countsOfCapture } from '../../src/letter/moves.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import type { Store } from '../../src/store.ts'
-import type { Dump } from './judge.ts'
+import type { Dump } from './verify.ts'
 import { shaOf } from './plan.ts'
 import { dumpTables } from './raw-postgres.ts'
 import { dumpKeys } from './raw-redis.ts'
 import { dumpFile, unsettledRows } from './raw-sqlite.ts'
 import type { Stored } from './rules.ts'
 
-/** Looks on while letters come to rest. */
+/** Counts the letters that are not settled yet. */
 interface View {
   unsettled: () => Promise<number>
   close: () => Promise<void>
 }
 
-export async function watchOver(url: string): Promise<View> {
+export async function openView(url: string): Promise<View> {
   if (isFile(url))
     return { unsettled: async () => unsettledRows(url), close: () => Promise.resolve() }
   const store = await connect(url, systemClock)
@@ -31,18 +31,18 @@ export async function watchOver(url: string): Promise<View> {
 
 const isFile = (url: string): boolean => url.startsWith('sqlite:')
 
-/** The store as it lies there, past the product: straight from the file, the tables or the keys. */
+/** The stored letters, read without the product: from the file, the tables or the keys. */
 export async function dumpRaw(url: string): Promise<Dump> {
   if (isFile(url)) return dumpFile(url)
   return url.startsWith('postgres') ? dumpTables(url) : dumpKeys(url)
 }
 
-/** The store as the product tells it: every letter from its listing, and the counts that it keeps. */
+/** The stored letters as the product lists and counts them. */
 export async function dumpApi(url: string): Promise<Dump> {
   const store = await connect(url, systemClock)
   const dlq = await DeadLetterQueue.open(store)
   try {
-    const { letters, counts, omitted } = await listed(dlq)
+    const { letters, counts, omitted } = await listLetters(dlq)
     const byState = Object.fromEntries(await store.tally('state')) as Dump['byState']
     const byQueue = Object.fromEntries(await store.tally('queue'))
     const health = await store.health()
@@ -58,13 +58,13 @@ export async function dumpApi(url: string): Promise<Dump> {
 
 interface Listing {
   letters: Stored[]
-  /** What the histories count as in the lifetime totals. */
+  /** The actions of the histories that the lifetime totals count. */
   counts: CountedAction[]
-  /** Entries that the histories no longer have. */
+  /** Number of entries that the histories no longer have. */
   omitted: number
 }
 
-async function listed(dlq: DeadLetterQueue): Promise<Listing> {
+async function listLetters(dlq: DeadLetterQueue): Promise<Listing> {
   const letters: Stored[] = []
   const counts: CountedAction[] = []
   let omitted = 0
@@ -76,8 +76,8 @@ async function listed(dlq: DeadLetterQueue): Promise<Listing> {
       ...(cursor === undefined ? {} : { cursor }),
     })
     for (const letter of page.items) {
-      letters.push(toldOf(letter))
-      counts.push(...countsIn(letter))
+      letters.push(toStored(letter))
+      counts.push(...countActions(letter))
       omitted += letter.historyOmitted
     }
     cursor = page.cursor
@@ -86,7 +86,7 @@ async function listed(dlq: DeadLetterQueue): Promise<Listing> {
   return { letters, counts, omitted }
 }
 
-function toldOf(letter: DeadLetter): Stored {
+function toStored(letter: DeadLetter): Stored {
   const { id, state, reason, epoch, retries, maxRetries, payload, history, corrupt } = letter
   return {
     id,
@@ -100,7 +100,7 @@ function toldOf(letter: DeadLetter): Stored {
   }
 }
 
-function countsIn({ history }: DeadLetter): CountedAction[] {
+function countActions({ history }: DeadLetter): CountedAction[] {
   return history.flatMap((entry) =>
     entry.action === 'capture'
       ? countsOfCapture(entry.to!)
@@ -108,7 +108,7 @@ function countsIn({ history }: DeadLetter): CountedAction[] {
   )
 }
 
-/** The lifetime totals must be what the letters' own histories add up to, as long as these are whole. */
+/** The lifetime totals must equal the sum of the histories, as long as these are complete. */
 async function totalsDrift(
   store: Store,
   letters: readonly Stored[],

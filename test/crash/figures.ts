@@ -1,34 +1,37 @@
 import type { Line, LineOf } from './ledger.ts'
-import type { Life } from './life.ts'
+import type { Timeline } from './timeline.ts'
 import type { Stored } from './rules.ts'
 import { cutKinds, type CutKind } from './storm.ts'
 
-/** Targeted pauses: a worker stood still until another one had settled its letter, and then went on. */
+/** Targeted pauses: a worker was stopped until another one had settled its letter, then resumed. */
 export interface LatePauses {
   pauses: number
-  /** Its late result was refused. */
+  /** Pauses whose late result was refused. */
   rejected: number
-  /** Of those, how many waited for their signal before they answered… */
+  /** Pauses whose run waited for its signal before it returned. */
   waited: number
-  /** …and were told to stop. */
+  /** Waiting runs whose signal was aborted. */
   aborted: number
-  /** Resumed, but the process died before it answered, or nobody knows what its answer came to. */
+  /** Resumed, but the process died before its result, or the outcome of the result is unknown. */
   unanswered: number
 }
 
-export function latePauses(lines: readonly Line[], lives: readonly Life[]): LatePauses {
-  const byId = new Map(lives.map((life) => [life.id, life]))
+export function countLatePauses(
+  lines: readonly Line[],
+  timelines: readonly Timeline[],
+): LatePauses {
+  const byId = new Map(timelines.map((timeline) => [timeline.id, timeline]))
   const stops = lines.filter((line): line is LineOf<'self.stop'> => line.e === 'self.stop')
   const totals: LatePauses = { pauses: 0, rejected: 0, waited: 0, aborted: 0, unanswered: 0 }
   for (const line of lines) {
     if (line.e !== 'late.resume') continue
-    const life = byId.get(line.id)
+    const timeline = byId.get(line.id)
     const same = ({ epoch }: { epoch?: number }): boolean => epoch === line.epoch
     const accepted =
-      life?.settles.some((settle) => same(settle) && settle.result === 'written') ?? false
-    const rejected = life?.lost.some((lost) => same(lost) && lost.p === line.of) ?? false
-    const unknown = life?.settles.some((settle) => same(settle) && settle.result === 'unknown')
-    if (!accepted && !rejected && (unknown || ended(line.of, lines))) {
+      timeline?.settles.some((settle) => same(settle) && settle.result === 'written') ?? false
+    const rejected = timeline?.lost.some((lost) => same(lost) && lost.p === line.of) ?? false
+    const unknown = timeline?.settles.some((settle) => same(settle) && settle.result === 'unknown')
+    if (!accepted && !rejected && (unknown || hasExited(line.of, lines))) {
       totals.unanswered++
       continue
     }
@@ -37,26 +40,26 @@ export function latePauses(lines: readonly Line[], lives: readonly Life[]): Late
     const point = stops.find((stop) => stop.id === line.id && same(stop))?.point
     if (point !== 'signal') continue
     totals.waited++
-    if (life?.ends.some((end) => same(end) && end.aborted)) totals.aborted++
+    if (timeline?.ends.some((end) => same(end) && end.aborted)) totals.aborted++
   }
   return totals
 }
 
-/** What was asked and never answered, and how much of it was found done in the end. */
+/** Calls without an answer, and how many of them took effect. */
 export interface Unknown {
   captures: number
   captures_kept: number
   settles: number
 }
 
-/** Letters by what their producer last knew, and settles one by one. */
-export function unknowns(lives: readonly Life[], stored: readonly Stored[]): Unknown {
+/** Captures are counted by letter, settles one by one. */
+export function countUnknown(timelines: readonly Timeline[], stored: readonly Stored[]): Unknown {
   const kept = new Set(stored.map(({ id }) => id))
-  const captures = lives.filter(({ sha, captured }) => sha !== undefined && !captured)
+  const captures = timelines.filter(({ sha, captured }) => sha !== undefined && !captured)
   return {
     captures: captures.length,
     captures_kept: captures.filter(({ id }) => kept.has(id)).length,
-    settles: lives.reduce(
+    settles: timelines.reduce(
       (sum, { settles }) => sum + settles.filter(({ result }) => result === 'unknown').length,
       0,
     ),
@@ -69,14 +72,14 @@ export function serverFaults(lines: readonly Line[]): {
   cuts: Record<CutKind, number>
 } {
   const cuts = Object.fromEntries(cutKinds.map((kind) => [kind, 0])) as Record<CutKind, number>
-  for (const line of lines) if (line.e === 'cut') cuts[line.kind] += line.links.length
-  const blows = lines.filter((line) => line.e === 'server.down').map(({ kind }) => kind)
-  const freezes = blows.filter((kind) => kind === 'freeze').length
-  return { server_restarts: blows.length - freezes, server_freezes: freezes, cuts }
+  for (const line of lines) if (line.e === 'cut') cuts[line.kind] += line.proxies.length
+  const faults = lines.filter((line) => line.e === 'server.down').map(({ kind }) => kind)
+  const freezes = faults.filter((kind) => kind === 'freeze').length
+  return { server_restarts: faults.length - freezes, server_freezes: freezes, cuts }
 }
 
-/** Whether the process died unasked, or by the killer, before the run was frozen. */
-function ended(name: string, lines: readonly Line[]): boolean {
+/** Whether the process exited before the end of the run. */
+function hasExited(name: string, lines: readonly Line[]): boolean {
   return (
     lines.some((line) => line.p === name && line.e === 'self.kill') ||
     lines.some(
@@ -86,22 +89,24 @@ function ended(name: string, lines: readonly Line[]): boolean {
 }
 
 /**
- * Letters that were taken over from a worker that went silent, and the longest time from its death or pause to
- * the claim by another.
+ * Letters that were taken over from a worker that stopped responding, and the longest time from its
+ * death or pause to the claim by another.
  */
-export function recoveries(
-  lives: readonly Life[],
+export function measureRecoveries(
+  timelines: readonly Timeline[],
   lines: readonly Line[],
 ): { recovered: number; maxMs: number } {
   const faults = faultsOf(lines)
   let recovered = 0
   let maxMs = 0
-  for (const life of lives) {
-    for (const claim of life.claims) {
-      const before = life.claims.find(({ epoch }) => epoch === claim.epoch - 1)
+  for (const timeline of timelines) {
+    for (const claim of timeline.claims) {
+      const before = timeline.claims.find(({ epoch }) => epoch === claim.epoch - 1)
       if (
         !before ||
-        life.settles.some((settle) => settle.epoch === before.epoch && settle.result === 'written')
+        timeline.settles.some(
+          (settle) => settle.epoch === before.epoch && settle.result === 'written',
+        )
       )
         continue
       recovered++
@@ -127,17 +132,17 @@ function faultsOf(lines: readonly Line[]): Map<string, number[]> {
   return faults
 }
 
-/** Results that came too late and were refused, once per run. */
-export function staleRejections(lives: readonly Life[]): number {
-  return lives.reduce((sum, { lost, settles }) => {
+/** Late results that were refused, once per run. */
+export function countStaleRejections(timelines: readonly Timeline[]): number {
+  return timelines.reduce((sum, { lost, settles }) => {
     const refused = settles.filter(({ result }) => result === 'conflict').map(({ epoch }) => epoch)
     return sum + new Set([...refused, ...lost.map(({ epoch }) => epoch)]).size
   }, 0)
 }
 
-/** Runs that repeat an earlier one which nobody settled: the price of at-least-once. */
-export function reruns(lives: readonly Life[]): number {
-  return lives.reduce((sum, { starts, settles }) => {
+/** Runs that repeat an unsettled one: the price of at-least-once. */
+export function countReruns(timelines: readonly Timeline[]): number {
+  return timelines.reduce((sum, { starts, settles }) => {
     const settled = new Set(
       settles.filter(({ result }) => result === 'written').map(({ epoch }) => epoch),
     )

@@ -10,14 +10,14 @@ import {
 import { join } from 'node:path'
 import type { Action } from '../../src/letter/letter.ts'
 import type { ApplyResult } from '../../src/store.ts'
-import type { Told } from './life.ts'
+import type { ReportedEvent } from './timeline.ts'
 import type { Plan } from './plan.ts'
-import type { BlowKind, CutKind } from './storm.ts'
+import type { ServerFaultKind, CutKind } from './storm.ts'
 
 /**
- * What each process saw, written by itself: one file per process, one synchronous write per line, so that a
- * line that was written survives `kill -9`. A `try` without its `ok` or `fail` is an unknown outcome, and the
- * checker never takes it for either.
+ * What each process observed: one file per process, one synchronous write per line, so that a
+ * written line survives `kill -9`. A `try` without its `ok` or `fail` is an unknown outcome: the
+ * verifier treats it as neither.
  */
 export type Fact =
   | { e: 'ready' }
@@ -25,14 +25,14 @@ export type Fact =
   | { e: 'capture.try'; id: string; sha: string; plan: Plan }
   | { e: 'capture.ok'; id: string }
   | { e: 'capture.fail'; id: string; code: string }
-  | { e: 'claim.ok'; since: Moment; claims: ClaimFact[] }
-  | { e: 'renew.ok'; since: Moment; renewals: { id: string; epoch: number; kept: boolean }[] }
+  | { e: 'claim.ok'; since: ClockReading; claims: ClaimFact[] }
+  | { e: 'renew.ok'; since: ClockReading; renewals: { id: string; epoch: number; kept: boolean }[] }
   | { e: 'apply.try'; n: number; changes: ChangeFact[] }
   | { e: 'apply.ok'; n: number; results: ApplyResult[] }
   | { e: 'apply.fail'; n: number; code: string }
   | { e: 'run.start'; id: string; epoch: number; attempt: number }
   | { e: 'run.end'; id: string; epoch: number; ok: boolean; aborted: boolean }
-  | { e: 'settled'; id: string; epoch: number; as: Told }
+  | { e: 'settled'; id: string; epoch: number; as: ReportedEvent }
   | { e: 'lease.lost'; id: string; epoch: number }
   | { e: 'self.kill'; id: string; epoch: number; how: string }
   | { e: 'self.stop'; id: string; epoch: number; point: StopPoint }
@@ -40,9 +40,9 @@ export type Fact =
   | { e: 'spawn' | 'kill' | 'pause' | 'resume' | 'restart' | 'dismiss' | 'hung'; of: string }
   | { e: 'exit'; of: string; code: number | null; signal: string | null; asked: boolean }
   | { e: 'late.resume'; of: string; id: string; epoch: number }
-  /** Links by the number of their process. */
-  | { e: 'cut'; kind: CutKind; links: number[] }
-  | { e: 'server.down'; kind: BlowKind }
+  /** Proxies by the number of their process. */
+  | { e: 'cut'; kind: CutKind; proxies: number[] }
+  | { e: 'server.down'; kind: ServerFaultKind }
   | { e: 'server.up' }
   | { e: 'phase'; name: 'chaos' | 'heal' | 'frozen' }
 
@@ -50,7 +50,7 @@ export interface ClaimFact {
   id: string
   epoch: number
   retries: number
-  /** Wall milliseconds, as the store wrote it. */
+  /** Wall time in milliseconds, as the store wrote it. */
   expiresMs: number
 }
 
@@ -61,19 +61,25 @@ export interface ChangeFact {
   action: Action
 }
 
-/** Where a worker stops itself: as its handler starts, the same but waiting for its signal, before its settle. */
+/**
+ * Where a worker stops itself: when its handler starts (`signal`: and then waits for its signal),
+ * or before its settle.
+ */
 export type StopPoint = 'start' | 'signal' | 'settle'
 
-/** Monotonic milliseconds, which all processes of one machine share, and wall milliseconds, which leases use. */
-export interface Moment {
+/**
+ * Monotonic milliseconds (shared by all processes of a machine) and wall milliseconds (used by
+ * leases).
+ */
+export interface ClockReading {
   t: number
   w: number
 }
 
-export type Line = Fact & Moment & { p: string }
+export type Line = Fact & ClockReading & { p: string }
 export type LineOf<E extends Fact['e']> = Extract<Line, { e: E }>
 
-export function moment(): Moment {
+export function readClocks(): ClockReading {
   return { t: Number(process.hrtime.bigint()) / 1e6, w: Date.now() }
 }
 
@@ -84,7 +90,8 @@ export interface Ledger {
 export function openLedger(dir: string, name: string): Ledger {
   const fd = openSync(ledgerPath(dir, name), 'a')
   return {
-    write: (fact) => void writeSync(fd, `${JSON.stringify({ ...moment(), p: name, ...fact })}\n`),
+    write: (fact) =>
+      void writeSync(fd, `${JSON.stringify({ ...readClocks(), p: name, ...fact })}\n`),
   }
 }
 
@@ -99,7 +106,7 @@ export function readLedgers(dir: string): Line[] {
   return lines.sort((a, b) => a.t - b.t)
 }
 
-/** A kill can leave at most one torn line at the end of a file; it says nothing. */
+/** A kill can leave at most one torn line at the end of a file; it is ignored. */
 export function parseLines(text: string): Line[] {
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
   return whole
@@ -108,7 +115,7 @@ export function parseLines(text: string): Line[] {
     .map((line) => JSON.parse(line) as Line)
 }
 
-/** Follows the ledger of one process while it runs: each call gives the lines that came since the last. */
+/** Follows the ledger of a running process: each `read` returns the lines since the last one. */
 export interface Tail {
   read(): Line[]
   close(): void

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { lacksPrivate } from '../servers/private.ts'
 import { crash } from './mailbox/crash.ts'
-import { found } from './mailbox/verdict.ts'
+import { listViolations } from './mailbox/verdict.ts'
 
 const mailboxes = [
   { mailbox: 'sqlite', seconds: 7, lacking: undefined },
@@ -10,16 +10,16 @@ const mailboxes = [
   { mailbox: 'rabbitmq', seconds: 5, lacking: lacksPrivate.rabbitmq() },
 ] as const
 
-// They wait for most of their time, for leases of those that were killed to end.
+// These tests mostly wait for the receipts of killed processes to expire.
 describe.concurrent('loops on mailboxes', () => {
   for (const { mailbox, seconds, lacking } of mailboxes)
     it.skipIf(lacking)(
-      `lose nothing in ${mailbox} and keep nothing twice under faults${lacking ? ` (${lacking})` : ''}`,
+      `lose nothing in ${mailbox} and store nothing twice under faults${lacking ? ` (${lacking})` : ''}`,
       { timeout: 300_000 },
       async () => {
         const own = mailbox === 'sqlite' ? {} : { mailbox }
         const result = await crash({ ...own, seconds, consumers: 3, seed: 7, keep: false })
-        expect(found(result), result.examples.join('\n')).toEqual([])
+        expect(listViolations(result), result.examples.join('\n')).toEqual([])
         expect(result.sent).toBeGreaterThan(0)
         expect(result.processed + result.dead).toBeGreaterThanOrEqual(result.sent)
         expect(result.kills + result.self_kills).toBeGreaterThan(0)

@@ -1,4 +1,4 @@
-/** What goes wrong at a time: mostly processes, mostly the server and the ways to it, or nothing. */
+/** Which faults happen: mostly of processes, mostly of the server and its connections, or none. */
 export type Phase = 'processes' | 'server' | 'quiet'
 
 interface Stretch {
@@ -6,20 +6,20 @@ interface Stretch {
   ms: number
 }
 
-/** Faults come for a while, then there is quiet for a while, so that both kinds of time are seen. */
+/** Faults alternate with quiet times. */
 const withoutServer: Stretch[] = [
   { phase: 'processes', ms: 5000 },
   { phase: 'quiet', ms: 1000 },
 ]
 
-/** A process that hears nothing any more must live long enough to notice it, so both kinds of fault take turns. */
+/** The two kinds of faults alternate: a disconnected process must live long enough to notice it. */
 const withServer: Stretch[] = [
   { phase: 'server', ms: 9000 },
   { phase: 'processes', ms: 4000 },
   { phase: 'quiet', ms: 2000 },
 ]
 
-/** The phase after so much of a run, over and over. */
+/** The phase at a time of the run. The rounds repeat. */
 export function phaseAt(elapsedMs: number, onServer: boolean): Phase {
   const round = onServer ? withServer : withoutServer
   let left = elapsedMs % round.reduce((sum, { ms }) => sum + ms, 0)

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { lacksPrivate } from '../servers/private.ts'
 import { maxDeliveries } from './pipeline/plan.ts'
-import { found, soak } from './pipeline/soak.ts'
+import { listViolations, soak } from './pipeline/soak.ts'
 
 const lacking = lacksPrivate.kafka()
 
 describe.skipIf(lacking)(`nodes of a pipeline${lacking ? ` (${lacking})` : ''}`, () => {
-  it('lose nothing and send nothing twice in transactions, though the broker is killed too', async () => {
+  it('lose nothing and send nothing twice in transactions, even when the broker is killed', async () => {
     const verdict = await soak({
       records: 2000,
       poisons: 2,
@@ -17,12 +17,12 @@ describe.skipIf(lacking)(`nodes of a pipeline${lacking ? ` (${lacking})` : ''}`,
       restarts: 1,
       limitSeconds: 100,
     })
-    expect(found(verdict), verdict.examples.join('\n')).toEqual([])
+    expect(listViolations(verdict), verdict.examples.join('\n')).toEqual([])
     expect(verdict.routed + verdict.dead).toBe(2000)
     expect(verdict.restarts).toBe(1)
   }, 600_000)
 
-  it('dead-letter a record that ends its process after exactly its limit, and go on', async () => {
+  it('dead-letter a record that kills its process after exactly its limit, and continue', async () => {
     const verdict = await soak({
       records: 600,
       poisons: 1,
@@ -33,7 +33,7 @@ describe.skipIf(lacking)(`nodes of a pipeline${lacking ? ` (${lacking})` : ''}`,
       restarts: 0,
       limitSeconds: 100,
     })
-    expect(found(verdict), verdict.examples.join('\n')).toEqual([])
+    expect(listViolations(verdict), verdict.examples.join('\n')).toEqual([])
     expect(verdict.kills).toBe(0)
     expect(Object.values(verdict.poisonRuns)).toEqual([maxDeliveries])
   }, 600_000)

@@ -3,10 +3,10 @@ import type { Reason, State } from '../../src/letter/letter.ts'
 import type { Chance } from './chance.ts'
 import type { StopPoint } from './ledger.ts'
 
-/** What a letter will do to its worker. It travels as the payload, and the ledger has it too. */
-export type Plan = { n: number; maxRetries: number; workMs: number; pad: string } & Fate
+/** What a letter does to its worker. The plan is the payload, and is also in the ledger. */
+export type Plan = { n: number; maxRetries: number; workMs: number; pad: string } & Behaviour
 
-type Fate =
+type Behaviour =
   | { kind: 'fine' }
   /** Fails on its first runs. */
   | { kind: 'flaky'; failures: number }
@@ -14,9 +14,9 @@ type Fate =
   | { kind: 'doomed' }
   /** Blocks the event loop of its first worker for longer than a lease. */
   | { kind: 'blocker' }
-  /** Ends the process that runs it. */
+  /** Kills the process that runs it. */
   | { kind: 'poison'; how: 'SIGKILL' | 'abort' | 'exit' }
-  /** Pauses the process that runs it first, until another one has settled it. */
+  /** Stops its first process until another one has settled the letter. */
   | { kind: 'pauser'; point: StopPoint }
 
 const poisonEvery = 77
@@ -46,8 +46,8 @@ export function shaOf(bytes: Uint8Array): string {
 }
 
 /**
- * Whether a letter of this plan may end like this. Any letter can be parked as a crash loop when its workers
- * were killed often enough; that this is really so shows in its counted retries.
+ * Whether a letter with this plan may have this final state. Any letter can be parked as a crash
+ * loop when its workers were killed often enough; the counted retries confirm this.
  */
 export function mayEnd(plan: Plan, state: State, reason: Reason | undefined): boolean {
   if (state === 'parked') return reason === 'crash-loop'

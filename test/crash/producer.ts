@@ -4,15 +4,15 @@ import { chance } from './chance.ts'
 import { beChild, openQueue, pause, ready } from './child.ts'
 import { ledgerPath, parseLines, type StopPoint } from './ledger.ts'
 import { bytesOf, makePlan, pauserPlan, shaOf, type Plan } from './plan.ts'
-import { codeOf } from './witness.ts'
+import { codeOf } from './record-store.ts'
 
 /**
- * A producer of the crash test. It chooses the ids itself, writes down what it is about to capture, and takes a
- * letter for kept only when `enqueue` resolved. What its predecessor died over is captured again: whether or not
- * it had been written, one letter must come of it.
+ * A producer of the crash test. It chooses the ids, records each capture before making it, and
+ * counts a letter as stored only when `enqueue` resolved. It repeats the unfinished captures of its
+ * predecessor: whether or not they had been written, there must be one letter of each.
  */
 
-/** What the parent asks for: a letter whose worker pauses itself. */
+/** A request of the parent: a letter whose worker stops itself. */
 export interface PauserRequest {
   id: string
   n: number
@@ -54,8 +54,8 @@ async function capture(
   }
 }
 
-/** Captures of the process before this one whose outcome nobody knows. */
-function unfinished(): Map<string, Plan> {
+/** Captures of the previous process with an unknown outcome. */
+function readUnfinished(): Map<string, Plan> {
   const plans = new Map<string, Plan>()
   const path = settings.previous && ledgerPath(settings.dir, settings.previous)
   if (!path || !existsSync(path)) return plans
@@ -66,19 +66,19 @@ function unfinished(): Map<string, Plan> {
   return plans
 }
 
-/** Enough waits already: more would only make the end of the run longer. */
-async function tooMany(): Promise<boolean> {
+/** Limits the backlog: more would only prolong the end of the run. */
+async function isBacklogFull(): Promise<boolean> {
   const tally = await store.tally('state').catch(() => new Map<string, number>())
   return (tally.get('pending') ?? 0) > maxPending
 }
 
 async function produce(): Promise<void> {
-  await Promise.all([...unfinished()].map(([id, plan]) => capture(id, plan)))
+  await Promise.all([...readUnfinished()].map(([id, plan]) => capture(id, plan)))
   for (let n = Math.floor(dice.between(0, 1000)); !stopping.signal.aborted;) {
     const burst = Array.from({ length: Math.ceil(dice.between(0, 8)) }, () => makePlan(n++, dice))
     await Promise.all(burst.map((plan) => capture(randomUUID(), plan)))
     await pause(dice.between(40, 160))
-    while (!stopping.signal.aborted && (await tooMany())) await pause(100)
+    while (!stopping.signal.aborted && (await isBacklogFull())) await pause(100)
   }
 }
 

@@ -1,8 +1,8 @@
 import { Client } from 'pg'
-import type { Dump } from './judge.ts'
+import type { Dump } from './verify.ts'
 import { dumpOfRows, type RawRow } from './raw-row.ts'
 
-/** The tables as they lie in the server, read with plain SQL. */
+/** The tables of the server, read with plain SQL. */
 export async function dumpTables(url: string): Promise<Dump> {
   const place = new URL(url)
   const schema = place.searchParams.get('schema') ?? 'redrive'

@@ -1,14 +1,14 @@
 import { createClient, RESP_TYPES } from 'redis'
-import type { Dump } from './judge.ts'
+import type { Dump } from './verify.ts'
 import { dumpOfRows, type RawRow } from './raw-row.ts'
 
-/** The places of a letter's fields in its row, from 0. Written down here again, as in raw-row.ts. */
+/** Indexes of the fields of a letter in its row. Duplicated here on purpose, as in raw-row.ts. */
 const cell = { queue: 1, state: 2, reason: 6, epoch: 9, retries: 10 }
-/** Texts and bytes begin with a checksum. */
+/** Strings and bytes begin with a checksum. */
 const sealLength = 8
 const bytesSealLength = 4
 
-/** The server by keys without their tag. */
+/** Reads the server by keys without their hash tag. */
 interface Keys {
   matching: (pattern: string) => Promise<string[]>
   hash: (key: string) => Promise<Record<string, Buffer>>
@@ -16,7 +16,7 @@ interface Keys {
   members: (key: string) => Promise<string[]>
 }
 
-/** The keys as they lie in the server, read with plain commands. */
+/** The keys of the server, read with plain commands. */
 export async function dumpKeys(url: string): Promise<Dump> {
   const place = new URL(url)
   const tag = `{${place.searchParams.get('prefix') ?? 'redrive'}}:`
@@ -28,10 +28,10 @@ export async function dumpKeys(url: string): Promise<Dump> {
     const bytes = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer })
     const keys: Keys = {
       matching: async (pattern) => {
-        const found = new Set<string>()
+        const matches = new Set<string>()
         for await (const some of client.scanIterator({ MATCH: tag + pattern, COUNT: 1000 }))
-          for (const key of some) found.add(key.slice(tag.length))
-        return [...found].sort()
+          for (const key of some) matches.add(key.slice(tag.length))
+        return [...matches].sort()
       },
       hash: (key) => bytes.hGetAll(tag + key),
       list: (key) => client.lRange(tag + key, 0, -1),
@@ -63,13 +63,13 @@ async function rowOf(keys: Keys, id: string): Promise<RawRow> {
   }
 }
 
-/** Indexes that do not say what the rows say, and histories without a letter. */
+/** Index entries that contradict the rows, and histories without a letter. */
 async function driftIn(keys: Keys, rows: readonly RawRow[]): Promise<string[]> {
   const listedIn = async (pattern: string): Promise<string[]> => {
-    const found: string[] = []
+    const entries: string[] = []
     for (const key of await keys.matching(pattern))
-      for (const id of await keys.members(key)) found.push(`${key} has ${id}`)
-    return found
+      for (const id of await keys.members(key)) entries.push(`${key} has ${id}`)
+    return entries
   }
   const listed = await listedIn('i:*')
   const expected = new Set(rows.map(({ id, state, queue }) => `i:${state}:${queue} has ${id}`))

@@ -1,12 +1,14 @@
 import type { Action, Reason, State } from '../../src/letter/letter.ts'
-import type { Dump } from './judge.ts'
+import type { Dump } from './verify.ts'
 import { shaOf } from './plan.ts'
 import type { Stored } from './rules.ts'
 
-/** How states stand in tables. Written down here again, since this side must not ask the product. */
+/**
+ * The state codes of the tables. Duplicated here on purpose: this reader must not use the product.
+ */
 const states: State[] = ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived']
 
-/** A letter as it lies in tables, with its queue and the later lines of its history. */
+/** A letter as stored in tables, with its queue and the later entries of its history. */
 export interface RawRow {
   id: string
   queue: string
@@ -20,7 +22,7 @@ export interface RawRow {
   later: string[]
 }
 
-/** Rows and what is wrong with their tables, as evidence. */
+/** Builds the evidence from rows and the problems of their tables. */
 export function dumpOfRows(rows: readonly RawRow[], problems: string[]): Dump {
   const byState: Dump['byState'] = {}
   const byQueue: Dump['byQueue'] = {}
@@ -30,7 +32,7 @@ export function dumpOfRows(rows: readonly RawRow[], problems: string[]): Dump {
   return { letters, byState, byQueue, problems }
 }
 
-/** The first entry of the history lies with what never changes, the others beside it. */
+/** The first history entry is in `origin`, the others are in `later`. */
 function storedOf(row: RawRow): Stored {
   const { entry } = JSON.parse(row.origin ?? '{}') as { entry?: { action: Action } }
   const entries = row.later.map((text) => JSON.parse(text) as { action: Action })

@@ -1,12 +1,12 @@
 import { DatabaseSync } from 'node:sqlite'
-import type { Dump } from './judge.ts'
+import type { Dump } from './verify.ts'
 import { dumpOfRows, type RawRow } from './raw-row.ts'
 
 function openFile(url: string): DatabaseSync {
   return new DatabaseSync(url.slice('sqlite:'.length), { readOnly: true, timeout: 5000 })
 }
 
-/** How many letters are not at rest, straight from the file. */
+/** Number of unsettled letters in the file. */
 export function unsettledRows(url: string): number {
   const db = openFile(url)
   try {
@@ -16,7 +16,7 @@ export function unsettledRows(url: string): number {
   }
 }
 
-/** The store as it lies in the file, read with plain SQL. */
+/** The letters of the file, read with plain SQL. */
 export function dumpFile(url: string): Dump {
   const db = openFile(url)
   try {
@@ -34,7 +34,7 @@ export function dumpFile(url: string): Dump {
   }
 }
 
-/** Rows without their other half, and what the file says about itself. */
+/** Rows without a letter, and the integrity check of SQLite. */
 function problemsIn(db: DatabaseSync): string[] {
   const count = (sql: string): number => Number(db.prepare(sql).get()?.['n'])
   const orphans = {

@@ -1,8 +1,8 @@
 import type { Action, Reason, State } from '../../src/letter/letter.ts'
-import { terminalActions, type Claimed, type Life, type Settle } from './life.ts'
+import { terminalActions, type Claimed, type Timeline, type Settle } from './timeline.ts'
 import { mayEnd } from './plan.ts'
 
-/** A letter as it lies in the store after the run. */
+/** A letter as stored after the run. */
 export interface Stored {
   id: string
   state: State
@@ -10,9 +10,9 @@ export interface Stored {
   epoch: number
   retries: number
   maxRetries: number
-  /** Of the payload as it was captured. */
+  /** Hash of the captured payload. */
   sha: string
-  /** What was done to it, oldest first. */
+  /** The actions on the letter, oldest first. */
   actions: Action[]
 }
 
@@ -20,91 +20,100 @@ export interface RuleContext {
   leaseMs: number
 }
 
-/** One way in which a letter can be wrong: says what it found, or nothing. */
-type Rule = (life: Life, stored: Stored | undefined, context: RuleContext) => string | undefined
+/** One way in which a letter can be wrong: describes the violation, or returns undefined. */
+type Rule = (
+  timeline: Timeline,
+  stored: Stored | undefined,
+  context: RuleContext,
+) => string | undefined
 
-/** Wall clocks are read at both ends of a call, and stores keep whole milliseconds. */
+/** Tolerance: wall clocks are read at both ends of a call, and stores keep whole milliseconds. */
 const slackMs = 2
 
-const written = (life: Life): Settle[] => life.settles.filter(({ result }) => result === 'written')
-const maybeWritten = (life: Life): Settle[] =>
-  life.settles.filter(({ result }) => result === 'written' || result === 'unknown')
-/** What was answered as written, or what a queue told its observers after it had looked: each result once. */
-function accepted(life: Life): { epoch?: number; action: Action }[] {
-  const answered = written(life)
-  const looked = life.told.filter(
+const writtenSettles = (timeline: Timeline): Settle[] =>
+  timeline.settles.filter(({ result }) => result === 'written')
+const maybeWrittenSettles = (timeline: Timeline): Settle[] =>
+  timeline.settles.filter(({ result }) => result === 'written' || result === 'unknown')
+/** Results that were answered as written or reported to observers, each once. */
+function acceptedResults(timeline: Timeline): { epoch?: number; action: Action }[] {
+  const answered = writtenSettles(timeline)
+  const reportedOnly = timeline.reported.filter(
     ({ epoch, action }) => !answered.some((one) => one.epoch === epoch && one.action === action),
   )
-  return [...answered, ...looked]
+  return [...answered, ...reportedOnly]
 }
 const isTerminal = ({ action }: { action: Action }): boolean => terminalActions.includes(action)
 
-const lost: Rule = (life, stored) => {
-  if (!life.captured) return undefined
+const lost: Rule = (timeline, stored) => {
+  if (!timeline.captured) return undefined
   if (!stored) return 'was acknowledged and is not in the store'
-  return stored.sha === life.sha ? undefined : 'has other bytes than were captured'
+  return stored.sha === timeline.sha ? undefined : 'has other bytes than were captured'
 }
 
-const ghost: Rule = (life, stored) =>
-  stored && life.sha === undefined ? 'is in the store and nobody tried to capture it' : undefined
+const ghost: Rule = (timeline, stored) =>
+  stored && timeline.sha === undefined
+    ? 'is in the store and nobody tried to capture it'
+    : undefined
 
-/** The renewals of a claim that were kept. */
-function renewalsOf(claim: Claimed, life: Life): Life['renewals'] {
-  return life.renewals.filter(({ epoch, kept }) => kept && epoch === claim.epoch)
+/** The successful renewals of a claim. */
+function renewalsOf(claim: Claimed, timeline: Timeline): Timeline['renewals'] {
+  return timeline.renewals.filter(({ epoch, kept }) => kept && epoch === claim.epoch)
 }
 
-/** When the lease of a claim ended by the store's time: renewals move the end, from when they were asked for. */
-function leaseEnd(claim: Claimed, life: Life, leaseMs: number): number {
-  const renewed = renewalsOf(claim, life).map(({ since }) => since.w + leaseMs)
+/** End of the lease of a claim by the clock of the store. A renewal extends it from its request. */
+function leaseEnd(claim: Claimed, timeline: Timeline, leaseMs: number): number {
+  const renewed = renewalsOf(claim, timeline).map(({ since }) => since.w + leaseMs)
   return Math.max(claim.expiresMs, ...renewed)
 }
 
-/** Until when it held at least, by a clock that nobody can set: it cannot have begun before it was asked for. */
-function heldUntil(claim: Claimed, life: Life, leaseMs: number): number {
-  const asked = [claim, ...renewalsOf(claim, life)].map(({ since }) => since.t)
+/** Earliest end of a lease by the monotonic clock: it cannot have begun before its request. */
+function heldUntil(claim: Claimed, timeline: Timeline, leaseMs: number): number {
+  const asked = [claim, ...renewalsOf(claim, timeline)].map(({ since }) => since.t)
   return Math.max(...asked) + leaseMs
 }
 
 /**
- * No two leases of a letter hold at once. By the store's own time, which is the end of a claim less its length,
- * each one must lie behind the end of the one before; and whatever that time says, no claim may be answered while the one
- * before must still hold. Or the one before was given up by a settle, which must have been on its way before the claim was
- * answered.
+ * No two leases of a letter overlap. By the clock of the store, each lease must begin after the end
+ * of the previous one; by the monotonic clock, no claim may be answered while the previous lease
+ * must still be valid. Exception: a settle ended the previous lease; it must have been sent before
+ * the claim was answered.
  */
-const overlap: Rule = (life, _stored, { leaseMs }) => {
-  const claims = [...life.claims].sort((a, b) => a.epoch - b.epoch)
+const overlap: Rule = (timeline, _stored, { leaseMs }) => {
+  const claims = [...timeline.claims].sort((a, b) => a.epoch - b.epoch)
   for (const [index, next] of claims.entries()) {
     const before = claims[index - 1]
     if (!before) continue
     if (before.epoch === next.epoch)
       return `epoch ${next.epoch} was claimed by ${before.p} and ${next.p}`
     const startMs = next.expiresMs - leaseMs
-    const given = maybeWritten(life).some(
+    const given = maybeWrittenSettles(timeline).some(
       ({ epoch, tried }) => epoch === before.epoch && tried.t <= next.t,
     )
     const early = Math.max(
-      leaseEnd(before, life, leaseMs) - startMs,
-      heldUntil(before, life, leaseMs) - next.t,
+      leaseEnd(before, timeline, leaseMs) - startMs,
+      heldUntil(before, timeline, leaseMs) - next.t,
     )
     if (!given && early > slackMs)
       return `${next.p} claimed epoch ${next.epoch} ${Math.ceil(early)} ms before the lease of ${before.p} ended`
   }
-  const epochs = life.starts.map(({ epoch }) => epoch)
+  const epochs = timeline.starts.map(({ epoch }) => epoch)
   return new Set(epochs).size < epochs.length ? 'ran twice under one epoch' : undefined
 }
 
-/** A result or a renewal was accepted although a newer claim had been answered before it was even asked for. */
-const staleAccepted: Rule = (life) => {
-  const renewals = life.renewals
+/**
+ * A result or a renewal was accepted although a newer claim had been answered before its request.
+ */
+const staleAccepted: Rule = (timeline) => {
+  const renewals = timeline.renewals
     .filter(({ kept }) => kept)
     .map(({ epoch, since }) => ({ what: 'renew', epoch, askedAt: since.t }))
-  const settles = written(life).map(({ action, epoch, tried }) => ({
+  const settles = writtenSettles(timeline).map(({ action, epoch, tried }) => ({
     what: action,
     epoch,
     askedAt: tried.t,
   }))
   for (const { what, epoch, askedAt } of [...renewals, ...settles]) {
-    const newer = life.claims.find(
+    const newer = timeline.claims.find(
       (claim) => epoch !== undefined && claim.epoch > epoch && claim.t < askedAt,
     )
     if (newer)
@@ -113,8 +122,8 @@ const staleAccepted: Rule = (life) => {
   return undefined
 }
 
-const dupSettle: Rule = (life, stored) => {
-  const results = accepted(life)
+const dupSettle: Rule = (timeline, stored) => {
+  const results = acceptedResults(timeline)
   const epochs = results.map(({ epoch }) => epoch)
   if (new Set(epochs).size < epochs.length) return 'two results of one epoch were accepted'
   if (results.filter(isTerminal).length > 1) return 'two final results were accepted'
@@ -128,10 +137,10 @@ const endStates: Record<string, State> = {
   park: 'parked',
 }
 
-const reopened: Rule = (life, stored) => {
-  const end = written(life).find(isTerminal)
+const reopened: Rule = (timeline, stored) => {
+  const end = writtenSettles(timeline).find(isTerminal)
   if (!end) return undefined
-  const later = life.claims.find(({ since }) => since.t > end.t)
+  const later = timeline.claims.find(({ since }) => since.t > end.t)
   if (later) return `${later.p} claimed it after ${end.action} had been accepted`
   const state = endStates[end.action]
   return stored && stored.state !== state
@@ -144,76 +153,81 @@ const stuck: Rule = (_life, stored) =>
     ? `is still ${stored.state} after the drain`
     : undefined
 
-/** Claims that were given back, at least and at most: an unknown outcome may be either. */
-function releases(life: Life, beforeEpoch: number): { least: number; most: number } {
+/** Minimum and maximum number of released claims: an unknown outcome may be either. */
+function countReleases(timeline: Timeline, beforeEpoch: number): { least: number; most: number } {
   const count = (settles: Settle[]): number =>
     settles.filter(
       ({ action, epoch }) => action === 'release' && epoch !== undefined && epoch < beforeEpoch,
     ).length
-  return { least: count(written(life)), most: count(maybeWritten(life)) }
+  return { least: count(writtenSettles(timeline)), most: count(maybeWrittenSettles(timeline)) }
 }
 
-const overAttempts: Rule = (life, stored) => {
-  const limit = life.plan?.maxRetries ?? Infinity
-  const allowed = limit + releases(life, Infinity).most
-  if (life.starts.length > allowed) return `ran ${life.starts.length} times of ${limit}`
+const overAttempts: Rule = (timeline, stored) => {
+  const limit = timeline.plan?.maxRetries ?? Infinity
+  const allowed = limit + countReleases(timeline, Infinity).most
+  if (timeline.starts.length > allowed) return `ran ${timeline.starts.length} times of ${limit}`
   return stored && stored.retries > limit ? `has ${stored.retries} retries of ${limit}` : undefined
 }
 
 /**
- * Each claim counts one retry and raises the epoch by one, and only a release takes a retry back. So at every
- * claim, retries = epoch − releases; and at the end too, but for the claim that found a crash loop and parked it.
+ * Each claim counts one retry and increments the epoch, and only a release takes a retry back. So
+ * at every claim, retries = epoch − releases, and also at the end, except for the claim that found
+ * a crash loop and parked the letter.
  */
-const countDrift: Rule = (life, stored) => {
-  for (const { epoch, retries } of life.claims) {
-    const { least, most } = releases(life, epoch)
+const countDrift: Rule = (timeline, stored) => {
+  for (const { epoch, retries } of timeline.claims) {
+    const { least, most } = countReleases(timeline, epoch)
     if (retries > epoch - least || retries < epoch - most)
       return `claim ${epoch} counted ${retries} retries with ${least} to ${most} releases`
   }
   if (!stored) return undefined
-  const { least, most } = releases(life, Infinity)
+  const { least, most } = countReleases(timeline, Infinity)
   const crashLoop = stored.state === 'parked' && stored.reason === 'crash-loop'
   if (crashLoop)
-    return stored.retries === stored.maxRetries ? poisonRuns(life, stored) : crashLoopDrift(stored)
+    return stored.retries === stored.maxRetries
+      ? findPoisonDrift(timeline, stored)
+      : describeCrashLoop(stored)
   if (stored.retries > stored.epoch - least || stored.retries < stored.epoch - most)
     return `has ${stored.retries} retries after ${stored.epoch} claims and ${least} to ${most} releases`
   return undefined
 }
 
-const crashLoopDrift = ({ retries, maxRetries }: Stored): string =>
+const describeCrashLoop = ({ retries, maxRetries }: Stored): string =>
   `was parked as a crash loop with ${retries} retries of ${maxRetries}`
 
-/** Poison must run exactly `maxRetries` times, less the claims whose worker died before the handler started. */
-function poisonRuns(life: Life, stored: Stored): string | undefined {
-  const unstarted = stored.epoch - life.starts.length
+/**
+ * Poison must run exactly `maxRetries` times, minus claims whose worker died before the handler.
+ */
+function findPoisonDrift(timeline: Timeline, stored: Stored): string | undefined {
+  const unstarted = stored.epoch - timeline.starts.length
   const parkingClaim = 1
-  if (life.starts.length + unstarted - parkingClaim >= stored.maxRetries) return undefined
+  if (timeline.starts.length + unstarted - parkingClaim >= stored.maxRetries) return undefined
   return `was parked as a crash loop after ${stored.epoch} claims of ${stored.maxRetries}`
 }
 
-const wrongEnd: Rule = (life, stored) => {
-  if (!stored || !life.plan || stuck(life, stored, { leaseMs: 0 })) return undefined
-  if (!mayEnd(life.plan, stored.state, stored.reason))
-    return `was made to be ${life.plan.kind} and ended ${stored.state} (${stored.reason ?? 'no reason'})`
-  if (stored.state === 'exhausted' && stored.retries !== life.plan.maxRetries)
-    return `is exhausted after ${stored.retries} of ${life.plan.maxRetries} retries`
+const wrongEnd: Rule = (timeline, stored) => {
+  if (!stored || !timeline.plan || stuck(timeline, stored, { leaseMs: 0 })) return undefined
+  if (!mayEnd(timeline.plan, stored.state, stored.reason))
+    return `was planned as ${timeline.plan.kind} and ended as ${stored.state} (${stored.reason ?? 'no reason'})`
+  if (stored.state === 'exhausted' && stored.retries !== timeline.plan.maxRetries)
+    return `is exhausted after ${stored.retries} of ${timeline.plan.maxRetries} retries`
   return undefined
 }
 
-/** What was answered as written is in the letter's own history, and the other way round. */
-const historyDrift: Rule = (life, stored) => {
+/** The history has exactly the results that were answered as written. */
+const historyDrift: Rule = (timeline, stored) => {
   if (!stored) return undefined
   for (const action of ['resolve', 'exhaust', 'park', 'reschedule', 'release'] as const) {
     const inHistory = stored.actions.filter((one) => one === action).length
-    const least = accepted(life).filter((result) => result.action === action).length
-    const most = maybeWritten(life).filter((settle) => settle.action === action).length
+    const least = acceptedResults(timeline).filter((result) => result.action === action).length
+    const most = maybeWrittenSettles(timeline).filter((settle) => settle.action === action).length
     if (inHistory < least || inHistory > most)
       return `its history has ${inHistory} × ${action}, the ledgers have ${least} to ${most}`
   }
   return undefined
 }
 
-/** Every rule that a single letter can break, by the name it has in the verdict. */
+/** Every rule for a single letter, by its name in the verdict. */
 export const rules = {
   lost,
   ghost,

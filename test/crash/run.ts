@@ -5,29 +5,30 @@ import { bugNames, type BugName } from './bugs.ts'
 import { crash, type CrashSettings } from './crash.ts'
 import { runMailbox, usage as mailboxUsage, UsageError } from './mailbox/run.ts'
 import { runPipeline, usage as pipelineUsage } from './pipeline/run.ts'
-import { found, inWords, verdictOf, type Demands, type Verdict } from './verdict.ts'
+import { listViolations, formatVerdict, verdictOf, type Demands, type Verdict } from './verdict.ts'
 
 const usage = `npm run crash -- [options]
 
-  --store sqlite:FILE   a file that does not exist yet (a temporary one unless said)
-  --store postgres      a server of its own, which is also restarted; likewise redis
-  --store postgres://…  a server that runs, in a schema of its own; it is never restarted. redis://… likewise
-  --seconds N           how long faults are injected (60)
-  --workers N           processes that run letters (5)
-  --producers N         processes that capture (2)
-  --lease MS            length of a lease (350)
-  --seed N              decides the choices of killer and producers (1)
-  --a6 N                targeted pauses: late results to see refused (one per 3 s, or per 6 s on a server)
-  --min-kills N         kills that the run must reach (one per second, or per 3 s on a server)
-  --bug NAME            plants a bug, which must be caught: ${bugNames.join(', ')}
-  --bugs                each of them in turn
+  --store sqlite:FILE   a new file (default: a temporary one)
+  --store postgres      a private server, which is also restarted; likewise redis
+  --store postgres://…  a running server, in a new schema; never restarted. Likewise redis://…
+  --seconds N           duration of the faults (default: 60)
+  --workers N           processes that run letters (default: 5)
+  --producers N         processes that capture (default: 2)
+  --lease MS            length of a lease (default: 350)
+  --seed N              seed of all random choices (default: 1)
+  --a6 N                targeted pauses: late results that must be refused
+                        (default: one per 3 s, on a server one per 6 s)
+  --min-kills N         minimum number of kills (default: one per second, on a server one per 3 s)
+  --bug NAME            plants a bug that must be caught: ${bugNames.join(', ')}
+  --bugs                runs once with each bug
   --json FILE           writes the verdict
-  --keep                leaves ledgers and store in the temporary folder
+  --keep                keeps ledgers and store in the temporary folder
 
-or of mailboxes and their loops:
+Crash test of mailboxes and loops:
 
 ${mailboxUsage}
-or of nodes of a pipeline:
+Crash test of pipeline nodes:
 
 ${pipelineUsage}`
 
@@ -38,7 +39,7 @@ interface Request {
   everyBug: boolean
 }
 
-function read(args: string[]): Request {
+function parseRequest(args: string[]): Request {
   const { values } = parseArgs({
     args,
     options: {
@@ -59,11 +60,11 @@ function read(args: string[]): Request {
   const count = (name: string, text: string, least: number): number => {
     const value = Number(text)
     if (!Number.isInteger(value) || value < least)
-      throw new UsageError(`--${name} must be a whole number from ${least} on`)
+      throw new UsageError(`--${name} must be an integer of at least ${least}`)
     return value
   }
-  const planted = values.bug !== undefined || values.bugs
-  const seconds = count('seconds', values.seconds ?? (planted ? '20' : '60'), 1)
+  const hasBug = values.bug !== undefined || values.bugs
+  const seconds = count('seconds', values.seconds ?? (hasBug ? '20' : '60'), 1)
   const onServer = /^(postgres|redis)/.test(values.store ?? '')
   const usualPauses = Math.floor(seconds / (onServer ? 6 : 3))
   const latePauses = count('a6', values.a6 ?? String(usualPauses), 0)
@@ -76,7 +77,7 @@ function read(args: string[]): Request {
     seed: count('seed', values.seed, 0),
     keep: values.keep,
     ...(values.store === undefined ? {} : { store: newStore(values.store, values.bugs) }),
-    ...(values.bug === undefined ? {} : { bug: bugNamed(values.bug) }),
+    ...(values.bug === undefined ? {} : { bug: parseBugName(values.bug) }),
   }
   const usualKills = /^(postgres|redis)/.test(values.store ?? '')
     ? Math.floor(seconds / 3)
@@ -99,45 +100,45 @@ function newStore(store: string, everyBug: boolean): string {
   if (/^(postgres(ql)?|rediss?):/.test(store)) return store
   if (everyBug)
     throw new UsageError(
-      '--bugs makes a new store for each bug: name a server, or leave --store out',
+      '--bugs creates a store for each bug: use --store postgres or redis, or omit --store',
     )
   if (!store.startsWith('sqlite:'))
     throw new UsageError('--store must be sqlite:FILE, postgres, redis, postgres://… or redis://…')
   if (existsSync(store.slice('sqlite:'.length)))
-    throw new UsageError(`${store} exists already: name a new file`)
+    throw new UsageError(`${store} already exists; use a new file`)
   return store
 }
 
-function bugNamed(name: string): BugName {
+function parseBugName(name: string): BugName {
   const known = bugNames.find((bug) => bug === name)
-  if (!known) throw new UsageError(`no bug ${name}: known are ${bugNames.join(', ')}`)
+  if (!known) throw new UsageError(`unknown bug ${name}; known bugs: ${bugNames.join(', ')}`)
   return known
 }
 
 async function main(args: string[]): Promise<number> {
-  const { settings, demands, json, everyBug } = read(args)
+  const { settings, demands, json, everyBug } = parseRequest(args)
   const verdicts: Verdict[] = []
   for (const bug of everyBug ? bugNames : [settings.bug]) {
     const verdict = verdictOf(await crash({ ...settings, ...(bug ? { bug } : {}) }), demands)
     verdicts.push(verdict)
-    process.stdout.write(everyBug ? caughtLine(verdict) : inWords(verdict))
+    process.stdout.write(everyBug ? formatCaught(verdict) : formatVerdict(verdict))
   }
   if (json !== undefined)
     writeFileSync(json, `${JSON.stringify(everyBug ? verdicts : verdicts[0], null, 2)}\n`)
   return verdicts.every(({ ok }) => ok) ? 0 : 1
 }
 
-function caughtLine(verdict: Verdict): string {
-  const shown = found(verdict).map((kind) => `${kind} ${verdict[kind]}`)
-  return `${(verdict.bug ?? '').padEnd(22)}${verdict.ok ? 'caught' : 'NOT CAUGHT'}  ${shown.join(', ')}\n`
+function formatCaught(verdict: Verdict): string {
+  const violations = listViolations(verdict).map((kind) => `${kind} ${verdict[kind]}`)
+  return `${(verdict.bug ?? '').padEnd(22)}${verdict.ok ? 'caught' : 'NOT CAUGHT'}  ${violations.join(', ')}\n`
 }
 
 const args = process.argv.slice(2)
 const ofMailboxes = args.some((arg) => /^--mailbox(=|$)/.test(arg))
-const runs = args.includes('--pipeline') ? runPipeline : ofMailboxes ? runMailbox : main
+const runCrashTest = args.includes('--pipeline') ? runPipeline : ofMailboxes ? runMailbox : main
 
 try {
-  process.exitCode = await runs(args)
+  process.exitCode = await runCrashTest(args)
 } catch (error) {
   const known =
     error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')

@@ -5,11 +5,11 @@ import { pause } from './child.ts'
 import type { Ledger } from './ledger.ts'
 import type { Phase } from './phases.ts'
 
-/** The ways in which a link between a process and the server is cut. */
+/** Ways to cut the connection between a process and the server. */
 const cuts = {
-  /** Both sides hear nothing. What was said arrives when it is over, late. */
+  /** Both sides receive nothing. The data arrives late, when the cut is over. */
   half_open: 'blackhole',
-  /** What was asked is done, and nobody hears of it. */
+  /** Requests are executed, but their replies are lost. */
   replies_lost: 'drop replies',
   requests_lost: 'drop requests',
   reset: 'reset',
@@ -20,14 +20,14 @@ const cuts = {
 export type CutKind = keyof typeof cuts
 export const cutKinds = Object.keys(cuts) as [CutKind, ...CutKind[]]
 
-/** What happens to the server itself, in turn: `stop` is as sudden as its own words for it allow. */
-const blowKinds = ['kill9', 'stop', 'freeze'] as const
-export type BlowKind = (typeof blowKinds)[number]
+/** Faults of the server, in turn. `stop` is its fastest own shutdown. */
+const serverFaultKinds = ['kill9', 'stop', 'freeze'] as const
+export type ServerFaultKind = (typeof serverFaultKinds)[number]
 
 export interface StormSettings {
-  /** One link per process slot. */
-  links: readonly Proxy[]
-  /** A server that may be stopped, if it is ours. */
+  /** One proxy per process slot. */
+  proxies: readonly Proxy[]
+  /** A private server, which may be stopped. */
   server?: PrivateServer
   dice: Chance
   leaseMs: number
@@ -36,56 +36,56 @@ export interface StormSettings {
   ledger: Ledger
 }
 
-/** Cuts links while the server has its turn. All links are whole again when it ends. */
-export async function cutAround(settings: StormSettings): Promise<void> {
-  const { links, dice, untilMs, phase } = settings
+/** Cuts connections in the server phase. All of them are healed when it resolves. */
+export async function cutConnections(settings: StormSettings): Promise<void> {
+  const { proxies, dice, untilMs, phase } = settings
   const healing = new Map<Proxy, Promise<void>>()
   while (performance.now() < untilMs) {
     await pause(dice.between(300, 1200))
     if (phase() !== 'server') continue
     const kind = dice.pick(cutKinds)
-    const ms = howLong(kind, settings)
-    const hit = victims(links, dice).filter((link) => !healing.has(link))
+    const ms = chooseDuration(kind, settings)
+    const hit = chooseVictims(proxies, dice).filter((proxy) => !healing.has(proxy))
     if (hit.length === 0) continue
-    settings.ledger.write({ e: 'cut', kind, links: hit.map((link) => links.indexOf(link)) })
-    for (const link of hit)
+    settings.ledger.write({ e: 'cut', kind, proxies: hit.map((proxy) => proxies.indexOf(proxy)) })
+    for (const proxy of hit)
       healing.set(
-        link,
-        cut(link, kind, ms).finally(() => healing.delete(link)),
+        proxy,
+        cut(proxy, kind, ms).finally(() => healing.delete(proxy)),
       )
   }
   await Promise.all(healing.values())
 }
 
-async function cut(link: Proxy, kind: CutKind, ms: number): Promise<void> {
-  await link.set(cuts[kind])
+async function cut(proxy: Proxy, kind: CutKind, ms: number): Promise<void> {
+  await proxy.set(cuts[kind])
   await pause(ms)
-  await link.set('pass')
+  await proxy.set('pass')
 }
 
-/** From within a lease to several of them; what breaks a connection at once need not last. */
-function howLong(kind: CutKind, { dice, leaseMs }: StormSettings): number {
+/** From a part of a lease to several leases; cuts that break a connection at once are short. */
+function chooseDuration(kind: CutKind, { dice, leaseMs }: StormSettings): number {
   return kind === 'reset' || kind === 'truncated'
     ? dice.between(20, 200)
     : dice.between(0.5, 8) * leaseMs
 }
 
-/** Mostly one link, so that the others take over from it; now and then many or all. */
-function victims(links: readonly Proxy[], dice: Chance): readonly Proxy[] {
+/** Mostly one connection, so that other processes take over; sometimes many or all. */
+function chooseVictims(proxies: readonly Proxy[], dice: Chance): readonly Proxy[] {
   const roll = dice.next()
-  if (roll < 0.05) return links
-  if (roll < 0.25) return links.filter(() => dice.next() < 0.5)
-  return [dice.pick(links)!]
+  if (roll < 0.05) return proxies
+  if (roll < 0.25) return proxies.filter(() => dice.next() < 0.5)
+  return [dice.pick(proxies)!]
 }
 
-/** Ends the server without warning, or freezes it, every few seconds. It is up again when this ends. */
-export async function strikeServer(settings: StormSettings): Promise<void> {
+/** Kills, stops or freezes the server every few seconds. It is running again when this resolves. */
+export async function disruptServer(settings: StormSettings): Promise<void> {
   const { server, dice, leaseMs, untilMs, phase, ledger } = settings
   if (!server) return
-  for (let blows = 0; performance.now() < untilMs;) {
+  for (let faults = 0; performance.now() < untilMs;) {
     await pause(dice.between(2500, 5500))
     if (phase() === 'quiet' || performance.now() >= untilMs) continue
-    const kind = blowKinds[blows++ % blowKinds.length]!
+    const kind = serverFaultKinds[faults++ % serverFaultKinds.length]!
     ledger.write({ e: 'server.down', kind })
     if (kind === 'freeze') {
       server.pause()

@@ -2,16 +2,16 @@ import type { Run } from '../../src/redelivery/run.ts'
 import { beChild, openQueue, pause, ready } from './child.ts'
 import type { ChangeFact, StopPoint } from './ledger.ts'
 import type { Plan } from './plan.ts'
-import { codeOf, witness, type Witness } from './witness.ts'
+import { codeOf, recordStore, type RecordingStore } from './record-store.ts'
 
-/** A worker of the crash test: a queue with one handler that does to its process what the letter says. */
+/** A worker of the crash test: a queue with one handler that executes the plan of the letter. */
 
 const { settings, ledger } = beChild()
 const { leaseMs } = settings
 
-let whenQuiet: Witness['whenQuiet']
+let whenQuiet: RecordingStore['whenQuiet']
 
-/** Letters whose first result is held back here, before it reaches the store. */
+/** Letters whose first result stops this process before it reaches the store. */
 const stopBeforeSettle = new Set<string>()
 
 async function beforeApply(changes: readonly ChangeFact[]): Promise<void> {
@@ -20,8 +20,8 @@ async function beforeApply(changes: readonly ChangeFact[]): Promise<void> {
 }
 
 /**
- * Stands still, right here, until the parent lets it go on. Not while the store works for this process: it might
- * hold the lock of the file, and then nobody could take over.
+ * Stops this process until the parent resumes it. Not during a store call: the process might hold
+ * the lock of the file, and no other worker could take over.
  */
 function stopHere(id: string, epoch: number, point: StopPoint): Promise<void> {
   return whenQuiet(() => {
@@ -38,8 +38,8 @@ function die(how: 'SIGKILL' | 'abort' | 'exit'): void {
 
 const signalWaitMs = 10_000
 
-/** Waits until the run is told to stop, but not for ever. */
-function told(signal: AbortSignal): Promise<void> {
+/** Waits until the run is aborted, with a time limit. */
+function waitForAbort(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true })
@@ -47,18 +47,18 @@ function told(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Stops the event loop without using the processor, so that not even a lease can be renewed. */
+/** Blocks the event loop without using the CPU, so that no lease can be renewed. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
-/** Carries out the plan of one letter. True if this run succeeds. */
+/** Executes the plan of one letter. True if this run succeeds. */
 async function work(plan: Plan, { letter: { id }, epoch, attempt, signal }: Run): Promise<boolean> {
   const first = attempt <= 1
   if (plan.kind === 'pauser' && first) {
     if (plan.point === 'settle') stopBeforeSettle.add(id)
     else await stopHere(id, epoch, plan.point)
-    if (plan.point === 'signal') await told(signal)
+    if (plan.point === 'signal') await waitForAbort(signal)
     return true
   }
   if (plan.kind === 'blocker' && first) block(1.5 * leaseMs)
@@ -89,9 +89,9 @@ const options = {
   breaker: false,
 } as const
 const { dlq } = await openQueue(settings, ledger, options, (store) => {
-  const witnessed = witness(store, ledger, beforeApply)
-  whenQuiet = witnessed.whenQuiet
-  return witnessed.store
+  const recording = recordStore(store, ledger, beforeApply)
+  whenQuiet = recording.whenQuiet
+  return recording.store
 })
 for (const type of ['resolved', 'rescheduled', 'exhausted', 'parked', 'released'] as const)
   dlq.on(type, ({ letter }) =>

@@ -9,7 +9,7 @@ import { readBlocks, type Block } from './blocks.ts'
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 
-// Inside the package, so that `redrive` is found by its name; behind a dot, so that no other tool reads it.
+// Inside the package, so that `redrive` resolves by name; hidden, so that no other tool reads it.
 const folder = mkdtempSync(join(root, 'test/.blocks-'))
 
 const blocks = readBlocks('ts')
@@ -17,7 +17,7 @@ const nameOf = ({ page, number }: Block): string => `${page} ${number}`
 const fileOf = ({ page, number }: Block): string =>
   join(folder, `${page.replaceAll(/[/.]/g, '-')}-${number}.ts`)
 
-/** Blocks that are compiled and not run, and why. */
+/** Blocks that are compiled but not run, and why. */
 const notRun = new Map([
   [
     'docs/guides/loops.md 1',
@@ -30,11 +30,11 @@ const notRun = new Map([
   ['docs/guides/pipelines.md 1', 'examples/pipeline.ts is the same program, and is run'],
   ['docs/guides/pipelines.md 2', 'needs the pipeline of the block before it'],
   ['docs/operating/pipeline-alerts.md 1', 'needs a running pipeline'],
-  ['docs/operating/test-servers.md 1', 'is a test; the tests of drivers are made like it'],
+  ['docs/operating/test-servers.md 1', 'is a test; the tests of drivers look like it'],
   ['docs/operating/postgres.md 1', 'needs a transaction of the reader on Postgres'],
   ['docs/operating/redis.md 1', 'needs a Redis with a replica'],
   ['docs/operating/spool.md 1', 'writes to /var/lib'],
-  ['docs/operating/postgres.md 2', 'drops months of a table that is not there'],
+  ['docs/operating/postgres.md 2', 'drops months of a table that does not exist'],
   ['docs/operating/mailboxes/sqs.md 1', 'needs an account at AWS'],
   ['docs/operating/mailboxes/sqs.md 2', 'needs an account at AWS'],
   ['docs/operating/mailboxes/sqs.md 3', 'needs an account at AWS'],
@@ -43,7 +43,7 @@ const notRun = new Map([
   ['docs/operating/mailboxes/rabbitmq.md 2', 'needs a queue of the reader'],
 ])
 
-/** The servers of the test suite in place of the addresses in the pages. */
+/** Replaces the addresses in the pages by the servers of the test suite. */
 const servers: [pattern: RegExp, name: string][] = [
   [/postgres:\/\/[^'#?]*/g, 'postgres'],
   [/redis:\/\/[^'#?]*/g, 'redis'],
@@ -92,7 +92,7 @@ describe('the code blocks of README.md and docs/', () => {
     expect(output.split('\n').filter((line) => line.includes('error'))).toEqual([])
   })
 
-  it('are run, or there is a reason why not', () => {
+  it('run, or have a reason not to', () => {
     const names = blocks.map(nameOf)
     expect([...notRun.keys()].filter((name) => !names.includes(name))).toEqual([])
   })
@@ -107,7 +107,7 @@ describe('the code blocks of README.md and docs/', () => {
     const cwd = mkdtempSync(join(folder, 'cwd-'))
     const file = join(cwd, 'block.ts')
     writeFileSync(file, `${local.code}\nprocess.exit(0)\n`)
-    // README stands for itself: its blocks are given nothing.
+    // The blocks of the README run without declarations of the reader.
     const given = block.page === 'README.md' ? [] : ['--import', join(root, 'test/docs/reader.ts')]
     await run(process.execPath, [...given, file], { cwd, timeout: 50_000 })
   })

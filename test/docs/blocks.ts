@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, '../..')
 export interface Block {
   /** The path of the page, from the root of the repository. */
   page: string
-  /** Where the code begins in the page. */
+  /** The line where the code begins. */
   line: number
   /** 1 for the first block of this language in the page. */
   number: number

@@ -1,5 +1,5 @@
-// What the reader of a page is assumed to have: names that code blocks use and that are not Redrive's. Blocks are compiled
-// against these declarations, and run with these values. Redrive's own names are not here: each block imports what it uses.
+// The names that the reader of a page is assumed to have. Code blocks are compiled against these
+// declarations and run with these values. Names of Redrive are not here: each block imports them.
 import { DeadLetterQueue, MainLoop, openMailbox, type Keep, type Rule } from 'redrive'
 import { memoryStore } from 'redrive/stores/memory'
 import type { Pipeline } from 'redrive/pipeline'

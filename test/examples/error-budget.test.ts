@@ -3,7 +3,7 @@ import { ErrorBudgetPolicy } from '../../examples/error-budget.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { aLoop } from '../loops/a-loop.ts'
 
-it('a policy of your own dead-letters by an error budget, and by the threshold all the same', async () => {
+it('a custom policy dead-letters by an error budget, and also by the threshold', async () => {
   const bench = aLoop()
   const rates: Record<string, number> = { bad: 0.8, good: 0.1 }
   const loop = new MainLoop({

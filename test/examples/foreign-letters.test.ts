@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '../..')
 const example = join(root, 'examples/foreign-letters.ts')
 const { url, missing } = backend('rabbitmq')
 
-it.skipIf(missing)('an order that RabbitMQ put aside is mended and sent back', async () => {
+it.skipIf(missing)('an order in a RabbitMQ dead letter queue is edited and returned', async () => {
   const cwd = await mkdtemp(join(tmpdir(), 'redrive-example-'))
   try {
     const { stdout } = await run(process.execPath, [example, url, freshName()], { cwd })
@@ -26,7 +26,7 @@ it.skipIf(missing)('an order that RabbitMQ put aside is mended and sent back', a
   }
 })
 
-it('the code of the guide is that of the example', async () => {
+it('the guide shows the code of the example', async () => {
   const code = (await readFile(example, 'utf8'))
     .replaceAll("'../src/index.ts'", "'redrive'")
     .replaceAll("'../src/taps/", "'redrive/taps/")

@@ -13,7 +13,7 @@ const example = join(root, 'examples/pipeline.ts')
 const { url, missing } = backend('kafka')
 
 it.skipIf(missing)(
-  'a document that came while its module was away is sent back and indexed',
+  'a document that failed while its module was unreachable is returned and indexed',
   { timeout: 60_000 },
   async () => {
     const cwd = await mkdtemp(join(tmpdir(), 'redrive-example-'))
@@ -32,7 +32,7 @@ it.skipIf(missing)(
   },
 )
 
-it('the code of the guide is that of the example', async () => {
+it('the guide shows the code of the example', async () => {
   const code = await readFile(example, 'utf8')
   const guide = await readFile(join(root, 'docs/guides/pipelines.md'), 'utf8')
   const shown = [...guide.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, text]) => text!)

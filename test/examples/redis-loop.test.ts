@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 
 const run = promisify(execFile)
 
-it('requests are replied to, and the dead ones are told of, in one group', async () => {
+it('a group replies to requests and reports dead ones', async () => {
   const example = join(import.meta.dirname, '../../examples/redis-loop.ts')
   const { stdout } = await run(process.execPath, [example])
   expect(stdout.trim().split('\n').sort()).toEqual([

@@ -7,7 +7,7 @@ import { expect, it } from 'vitest'
 
 const run = promisify(execFile)
 
-it('a guarded call that fails is kept and charges the order on the retry', async () => {
+it('a failed guarded call is stored and charges the order on the retry', async () => {
   const cwd = await mkdtemp(join(tmpdir(), 'redrive-example-'))
   try {
     const example = join(import.meta.dirname, '../../examples/ten-lines.ts')

@@ -1,28 +1,28 @@
-// The exit matrix as data: every driver, and every refusal that it can have.
+// The exit matrix as data: every driver with every possible refusal.
 import type { ErrorCode } from '../../src/errors.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
 import type { Request } from './program.ts'
-import type { Grounds } from './servers.ts'
+import type { TestServers } from './servers.ts'
 
 /** One refusal of a driver. */
 export interface Cell {
   open: Request['open']
   driver: string
   refusal: string
-  /** What the machine must have, by its name in `missing`. */
+  /** The required server or tool, by its name in `missing`. */
   needs?: string
-  url: (at: Grounds) => string
+  url: (at: TestServers) => string
   code: ErrorCode
-  /** What the message must say. */
+  /** The expected message. */
   says: RegExp
-  /** Nothing is refused, the server is only away: a queue with a spool opens. */
+  /** The server is only unreachable: a queue with a spool opens. */
   away?: boolean
-  options?: (at: Grounds) => QueueOptions
-  /** What the CLI says, where it looks before it opens. */
+  options?: (at: TestServers) => QueueOptions
+  /** The message of the CLI, where it checks before it opens. */
   cli?: { code: ErrorCode; says: RegExp }
 }
 
-/** A refusal that a driver cannot have, and why. */
+/** An impossible refusal of a driver, with the reason. */
 export interface NoCell {
   driver: string
   refusal: string
@@ -34,14 +34,14 @@ type Row = Omit<Cell, 'open' | 'driver'>
 const rows = (open: Cell['open'], driver: string, all: Row[]): Cell[] =>
   all.map((row) => ({ open, driver, ...row }))
 
-const file = (at: Grounds, name: string): string => `sqlite:${at.folder}/${name}`
+const file = (at: TestServers, name: string): string => `sqlite:${at.folder}/${name}`
 
 const noFile = { code: 'STORE_UNAVAILABLE', says: /the store file .* does not exist/ } as const
 
-/** Files are refused alike for stores and mailboxes; `coded` gives the code of each. */
+/** File refusals of stores and mailboxes; `coded` maps the error codes. */
 const badFiles = (coded: (usual: ErrorCode) => ErrorCode, name = ''): Row[] => [
   {
-    refusal: 'folder that is not there',
+    refusal: 'missing folder',
     url: (at) => `${file(at, 'nowhere/x.db')}${name}`,
     code: coded('INVALID_CONFIG'),
     says: /the folder of the file does not exist: create it, or correct the path/,
@@ -75,7 +75,7 @@ const badFiles = (coded: (usual: ErrorCode) => ErrorCode, name = ''): Row[] => [
     says: /not a SQLite database and was not changed: choose another path/,
   },
   {
-    refusal: 'database of something else',
+    refusal: 'database of another application',
     url: (at) => `${file(at, 'other.db')}${name}`,
     code: 'STORE_UNSAFE',
     says: /a database of another program and was not changed: choose another path/,
@@ -157,7 +157,7 @@ const storeCells: Cell[] = [
       says: /has version 999, but this Redrive supports up to \d+; the schema was left unchanged: upgrade/,
     },
     {
-      refusal: 'schema of something else',
+      refusal: 'schema of another application',
       needs: 'postgres',
       url: (at) => `${at.postgres}?schema=${at.otherSchema}`,
       code: 'STORE_UNSAFE',
@@ -275,7 +275,7 @@ const storeCells: Cell[] = [
       says: /by a newer version of Redrive: upgrade/,
     },
     {
-      refusal: 'index of something else',
+      refusal: 'index of another application',
       needs: 'opensearch',
       url: (at) => `${at.opensearch}/${at.otherIndex}`,
       code: 'STORE_UNSAFE',
@@ -309,7 +309,7 @@ const storeCells: Cell[] = [
   ]),
 ]
 
-/** What stands around a store of a queue. It is opened by a queue only. */
+/** The spool and the search index of a queue. Only a queue opens them. */
 const aroundCells: Cell[] = [
   ...rows('queue', 'search index', [
     {
@@ -329,21 +329,21 @@ const aroundCells: Cell[] = [
   ]),
   ...rows('queue', 'spool', [
     {
-      refusal: 'folder that cannot be made',
+      refusal: 'folder that cannot be created',
       url: (at) => file(at, 'spooled.db'),
       options: () => ({ spoolPath: '/dev/null/spool' }),
       code: 'INVALID_CONFIG',
       says: /set spoolPath to a folder that can be written to, or onStoreDown to 'fail'/,
     },
     {
-      refusal: 'folder that cannot be made, with a search index',
+      refusal: 'folder that cannot be created, with a search index',
       url: (at) => file(at, 'spooled.db'),
       options: (at) => ({ spoolPath: '/dev/null/spool', search: `opensearch://${at.nobody}` }),
       code: 'INVALID_CONFIG',
       says: /set spoolPath to a folder that can be written to, or onStoreDown to 'fail'/,
     },
     {
-      refusal: 'folder that cannot be made, before a server',
+      refusal: 'folder that cannot be created, with a server',
       needs: 'postgres',
       url: (at) => `${at.postgres}?schema=${at.newerSchema}_fresh`,
       options: () => ({ spoolPath: '/dev/null/spool' }),
@@ -353,7 +353,7 @@ const aroundCells: Cell[] = [
   ]),
 ]
 
-const away = (url: (at: Grounds) => string): Row => ({
+const away = (url: (at: TestServers) => string): Row => ({
   refusal: 'connection refused',
   url,
   code: 'MAILBOX_UNAVAILABLE',
@@ -413,7 +413,7 @@ const mailboxCells: Cell[] = [
       says: /has version 999/,
     },
     {
-      refusal: 'schema of something else',
+      refusal: 'schema of another application',
       needs: 'postgres',
       url: (at) => `${at.postgres}?schema=${at.otherSchema}#a`,
       code: 'STORE_UNSAFE',
@@ -514,7 +514,7 @@ const mailboxCells: Cell[] = [
   ...rows('mailbox', 'kafka', [
     wrongUrl('kafka://app@#a', /a Kafka URL/),
     {
-      refusal: 'password where none is taken',
+      refusal: 'password on a server without passwords',
       needs: 'kafka',
       url: (at) => `${at.kafka.replace('//', '//app:hunter2@')}#a`,
       code: 'MAILBOX_UNAVAILABLE',
@@ -596,12 +596,12 @@ const noServer = 'there is no server'
 const noSchema = 'Redrive keeps no schema of its own there'
 const noUnsafe = 'it has no setting that a mailbox checks at open'
 
-/** What has no cell. */
+/** Refusals without a cell. */
 export const noCells: readonly NoCell[] = [
   ...['wrong password', 'unsafe settings', 'newer schema', 'connection refused'].flatMap(
     (refusal) => [
-      { driver: 'memory store', refusal, why: 'it is in this process and has no settings' },
-      { driver: 'memory mailbox', refusal, why: 'it is in this process and has no settings' },
+      { driver: 'memory store', refusal, why: 'memory has no settings' },
+      { driver: 'memory mailbox', refusal, why: 'memory has no settings' },
     ],
   ),
   ...['wrong password', 'connection refused'].flatMap((refusal) => [
@@ -611,7 +611,7 @@ export const noCells: readonly NoCell[] = [
   {
     driver: 'sqlite store, sqlite mailbox',
     refusal: 'unsafe settings',
-    why: 'an old SQLite is one of an old Node: test/backends/sqlite/database.test.ts',
+    why: 'an old SQLite comes with an old Node: test/backends/sqlite/database.test.ts',
   },
   {
     driver: 'opensearch store',
@@ -630,6 +630,6 @@ export const noCells: readonly NoCell[] = [
   {
     driver: 'sqs mailbox',
     refusal: 'wrong password',
-    why: 'the emulator takes any credentials',
+    why: 'the emulator accepts any credentials',
   },
 ]

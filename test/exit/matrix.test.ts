@@ -5,51 +5,56 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { errorTable } from '../../src/errors.ts'
 import { cells, noCells, type Cell } from './cells.ts'
 import type { Report, Request } from './program.ts'
-import { missing, prepareGrounds, type Grounds } from './servers.ts'
+import { missing, prepareServers, type TestServers } from './servers.ts'
 
-/** How long a process may go on after its last refusal. An idle one ends in milliseconds, so that a busy machine does not come near it. */
+/**
+ * Maximum time until a process exits after its last refusal. An idle process takes milliseconds.
+ */
 const boundMs = 5000
-/** A process that has said nothing for so long hangs, and is killed. Most of it is for the start of a process on a busy machine. */
+/**
+ * A process without output for this long hangs and is killed. Allows for a slow start on a busy
+ * machine.
+ */
 const silentMs = 60_000
-/** Processes at once. Most of what they do is to start. */
-const atOnce = 3
+/** Number of concurrent processes. They spend most of their time starting. */
+const maxProcesses = 3
 const timeout = 300_000
 
 const env = {
   ...process.env,
   NO_COLOR: '1',
   REDRIVE_STORE: undefined,
-  // The emulator of SQS takes any, and the SDK wants some.
+  // The emulator of SQS accepts any credentials, but the SDK requires some.
   AWS_ACCESS_KEY_ID: 'test',
   AWS_SECRET_ACCESS_KEY: 'test',
 }
 
-interface Ended {
+interface ExitResult {
   out: string
   err: string
   exit: number | null
-  /** Null: it ended by itself. */
+  /** Null: the process exited by itself. */
   signal: NodeJS.Signals | null
 }
 
-let grounds: Grounds
-/** Ends of processes that others wait for. */
+let servers: TestServers
+/** One promise per started process, resolved at its exit: limits the number of processes. */
 const running: Promise<unknown>[] = []
 
 /** Runs a program, and kills it only if it hangs. */
-async function run(args: readonly string[]): Promise<Ended> {
+async function run(args: readonly string[]): Promise<ExitResult> {
   const turn = Promise.withResolvers<void>()
-  const before = running[running.push(turn.promise) - 1 - atOnce]
+  const before = running[running.push(turn.promise) - 1 - maxProcesses]
   await before
   const child = spawn(process.execPath, args, {
-    cwd: grounds.folder,
+    cwd: servers.folder,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const hang = setTimeout(() => child.kill('SIGKILL'), silentMs)
   child.stdout.on('data', () => hang.refresh())
   try {
-    const ended = new Promise<Pick<Ended, 'exit' | 'signal'>>((end) =>
+    const ended = new Promise<Pick<ExitResult, 'exit' | 'signal'>>((end) =>
       child.once('close', (exit, signal) => end({ exit, signal })),
     )
     const [out, err, end] = await Promise.all([text(child.stdout), text(child.stderr), ended])
@@ -64,29 +69,29 @@ const script = join(import.meta.dirname, 'program.ts')
 
 function requestOf(cell: Cell): Request {
   const { open, url, away = false, options } = cell
-  const request: Request = { cell: cells.indexOf(cell), open, url: url(grounds), away }
-  return options ? { ...request, options: options(grounds) } : request
+  const request: Request = { cell: cells.indexOf(cell), open, url: url(servers), away }
+  return options ? { ...request, options: options(servers) } : request
 }
 
 const isHere = ({ needs }: Cell): boolean => needs === undefined || missing[needs] === undefined
 
 /**
- * All refusals of one driver go through one process: it ends by itself only if each of them has let go of everything. Should
- * it hang, each gets a process of its own, which names those that do.
+ * All refusals of one driver run in one process: it exits by itself only if each of them released
+ * all resources. If it hangs, each refusal runs in a process of its own, to find the cause.
  */
-const groups = new Map<string, Promise<Ended>>()
-async function endOf(cell: Cell): Promise<Ended> {
+const groups = new Map<string, Promise<ExitResult>>()
+async function exitOf(cell: Cell): Promise<ExitResult> {
   const together = groups.get(`${cell.driver} ${cell.open}`)
   const ended = await together!
   return ended.signal === null ? ended : run([script, JSON.stringify([requestOf(cell)])])
 }
 
 beforeAll(async () => {
-  grounds = await prepareGrounds()
+  servers = await prepareServers()
   for (const [name, all] of Map.groupBy(cells.filter(isHere), (one) => `${one.driver} ${one.open}`))
     groups.set(name, run([script, JSON.stringify(all.map(requestOf))]))
 }, timeout)
-afterAll(() => grounds?.clear(), timeout)
+afterAll(() => servers?.clear(), timeout)
 
 function expectRefusal(message: string, says: RegExp): void {
   expect(message).toMatch(says)
@@ -96,10 +101,10 @@ function expectRefusal(message: string, says: RegExp): void {
 
 const title = '$driver $open, $refusal'
 
-describe('a program whose open is refused ends by itself', { concurrent: true, timeout }, () => {
+describe('a program whose open is refused exits by itself', { concurrent: true, timeout }, () => {
   it.for(cells)(title, async (cell, { skip }) => {
     if (!isHere(cell)) skip(missing[cell.needs!])
-    const { out, err, exit, signal } = await endOf(cell)
+    const { out, err, exit, signal } = await exitOf(cell)
     const lines = out
       .trim()
       .split('\n')
@@ -117,13 +122,13 @@ describe('a program whose open is refused ends by itself', { concurrent: true, t
   })
 })
 
-describe('the CLI on a store that is refused ends by itself', { concurrent: true, timeout }, () => {
+describe('the CLI on a refused store exits by itself', { concurrent: true, timeout }, () => {
   const main = join(import.meta.dirname, '../../src/cli/main.ts')
 
   it.for(cells.filter(({ open }) => open === 'store'))(title, async (cell, { skip }) => {
     if (!isHere(cell)) skip(missing[cell.needs!])
     const { code, says } = cell.cli ?? cell
-    const { out, err, exit, signal } = await run([main, 'list', '--store', cell.url(grounds)])
+    const { out, err, exit, signal } = await run([main, 'list', '--store', cell.url(servers)])
     expect({ signal, exit }, err).toEqual({ signal: null, exit: errorTable[code].exit })
     expect(out).toBe('')
     expect(err).toMatch(/^[^\n]+\n$/)
@@ -132,7 +137,7 @@ describe('the CLI on a store that is refused ends by itself', { concurrent: true
   })
 })
 
-describe('what is not in the matrix', () => {
+describe('refusals that are not in the matrix', () => {
   it.for(noCells)('$driver, $refusal: $why', ({ driver, refusal }) => {
     const titles = cells.map((cell) => `${cell.driver} ${cell.open}, ${cell.refusal}`)
     expect(titles).not.toContain(`${driver}, ${refusal}`)

@@ -1,5 +1,6 @@
-// Opens what must be refused, in every way that a program can, and closes nothing: `program.ts REQUESTS`, as JSON. It reports each refusal
-// as a line of JSON, and at its end how long the process went on after the last one. It never ends the process itself.
+// Opens what must be refused, in every possible way, and closes nothing. Usage: `program.ts
+// REQUESTS` (JSON). Prints each refusal as a line of JSON, and finally the time from the last
+// refusal to the exit. Never calls process.exit.
 import { systemClock } from '../../src/clock/clock.ts'
 import { connect } from '../../src/connect/store.ts'
 import { RedriveError } from '../../src/errors.ts'
@@ -10,12 +11,12 @@ import type { QueueOptions } from '../../src/options/options.ts'
 import type { Tap } from '../../src/taps/tap.ts'
 
 export interface Request {
-  /** Its number in the matrix. */
+  /** The number of the cell in the matrix. */
   cell: number
   /** `queue`: a store that is opened by a queue only, with these options. */
   open: 'store' | 'queue' | 'mailbox' | 'tap'
   url: string
-  /** The store is away, and refuses nothing: a queue with a spool opens. */
+  /** The store is only unreachable: a queue with a spool opens. */
   away?: boolean
   /** Options of the queue. */
   options?: QueueOptions
@@ -28,14 +29,15 @@ export interface Report {
   message: string
 }
 
-/** Ways to open, none of which closes what it opened. */
+/** Ways to open. None of them closes what it opened. */
 function waysOf({ open, url, away, options }: Request): Record<string, () => Promise<unknown>> {
   switch (open) {
     case 'store':
       return {
         'by the driver': async () => (await connect(url, systemClock)).open(),
         'by a queue': () => DeadLetterQueue.open(url, { onStoreDown: 'fail' }),
-        'by a queue with a spool': () => (away ? openWhileAway(url) : DeadLetterQueue.open(url)),
+        'by a queue with a spool': () =>
+          away ? openWhileUnreachable(url) : DeadLetterQueue.open(url),
       }
     case 'queue':
       return { 'by a queue': () => DeadLetterQueue.open(url, options) }
@@ -49,12 +51,15 @@ function waysOf({ open, url, away, options }: Request): Record<string, () => Pro
   }
 }
 
-/** A queue with a spool opens although its store is away, and reports why it is not well. It is closed, since it would wait for the store. */
-async function openWhileAway(url: string): Promise<never> {
+/**
+ * A queue with a spool opens although its store is unreachable, and its health reports why. It is
+ * closed, since it would wait for the store.
+ */
+async function openWhileUnreachable(url: string): Promise<never> {
   const dlq = await DeadLetterQueue.open(url)
   const { ok, problems } = await dlq.health()
   await dlq.close()
-  throw new RedriveError('STORE_UNAVAILABLE', ok ? 'it is well' : problems.join())
+  throw new RedriveError('STORE_UNAVAILABLE', ok ? 'the queue is healthy' : problems.join())
 }
 
 async function mailboxAt(address: string): Promise<Mailbox> {

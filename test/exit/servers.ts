@@ -1,4 +1,5 @@
-// Everything that the exit matrix needs to be refused by: servers with passwords and unsafe settings, files and schemas of a newer Redrive.
+// The servers and files that refuse the opens of the exit matrix: servers with passwords and unsafe
+// settings, files and schemas of a newer Redrive.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -18,7 +19,7 @@ import { begin, type PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privatePostgres, privateRedis } from '../servers/private.ts'
 import { backend, freshName } from '../servers/servers.ts'
 
-/** What a cell of the matrix needs; `missing` says why it is not here. */
+/** What a cell of the matrix needs; `missing` has the reason if it is unavailable. */
 export const missing: Readonly<Record<string, string | undefined>> = {
   postgres: backend('postgres').missing,
   redis: backend('redis').missing,
@@ -32,8 +33,8 @@ export const missing: Readonly<Record<string, string | undefined>> = {
   '/sys': process.platform === 'linux' ? undefined : 'only Linux has /sys',
 }
 
-/** URLs by name. Those of servers that are not here are empty. */
-export interface Grounds {
+/** URLs by name. Those of unavailable servers are empty. */
+export interface TestServers {
   folder: string
   /** A port that nothing listens on. */
   nobody: string
@@ -46,18 +47,18 @@ export interface Grounds {
   strictPostgres: (user: string) => string
   redis: string
   newerPrefix: string
-  /** With the password `right`, and without an append-only file. The user `poor` may do nothing but `PING`. */
+  /** With the password `right` and without an append-only file. The user `poor` may only `PING`. */
   strictRedis: (user: string) => string
   opensearch: string
   newerIndex: string
   otherIndex: string
   asyncIndex: string
-  /** Answers 401 to everything, as a proxy with passwords before OpenSearch. */
+  /** Answers 401 to everything, like a proxy with passwords before OpenSearch. */
   gate: string
-  /** Answers like no OpenSearch. */
+  /** An HTTP server that is not OpenSearch. */
   otherServer: string
   rabbitmq: string
-  /** A queue of this name has other arguments than a mailbox. */
+  /** The name of a queue with other arguments than a mailbox. */
   otherQueue: string
   nats: string
   strictNats: string
@@ -67,7 +68,7 @@ export interface Grounds {
   clear: () => Promise<void>
 }
 
-export async function prepareGrounds(): Promise<Grounds> {
+export async function prepareServers(): Promise<TestServers> {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-exit-'))
   const closing: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })]
   const given = <T>(lacks: string | undefined, make: () => Promise<T>): Promise<T | undefined> =>
@@ -78,8 +79,8 @@ export async function prepareGrounds(): Promise<Grounds> {
     given(lacksPrivate.nats(), () => natsWith(['-js', '--user', 'app', '--pass', 'right'])),
     given(lacksPrivate.nats(), () => natsWith([])),
     startFauxqs({ port: 0, logger: false }),
-    answering(401, '{"error":"no"}'),
-    answering(200, '{"hello":"world"}'),
+    startHttpServer(401, '{"error":"no"}'),
+    startHttpServer(200, '{"hello":"world"}'),
   ])
   const name = freshName()
   const shared = {
@@ -99,11 +100,11 @@ export async function prepareGrounds(): Promise<Grounds> {
     () => gate.server.close(),
     () => otherServer.server.close(),
   )
-  await files(folder)
-  if (shared.postgres) closing.push(...(await schemas(shared.postgres, name)))
-  if (shared.redis) closing.push(await newerKeys(shared.redis, name))
-  if (shared.opensearch) closing.push(await indices(backend('opensearch').url, name))
-  if (shared.rabbitmq) closing.push(await otherQueue(shared.rabbitmq, name))
+  await createFiles(folder)
+  if (shared.postgres) closing.push(...(await createSchemas(shared.postgres, name)))
+  if (shared.redis) closing.push(await createNewerKeys(shared.redis, name))
+  if (shared.opensearch) closing.push(await createIndices(backend('opensearch').url, name))
+  if (shared.rabbitmq) closing.push(await createOtherQueue(shared.rabbitmq, name))
   const withLogin = (server: PrivateServer | undefined) => (user: string) =>
     (server?.url ?? '').replace(/\/\/(postgres@)?/, `//${user}@`)
   return {
@@ -197,7 +198,10 @@ function natsWith(args: readonly string[]): Promise<PrivateServer> {
   })
 }
 
-async function answering(status: number, body: string): Promise<{ url: string; server: Server }> {
+async function startHttpServer(
+  status: number,
+  body: string,
+): Promise<{ url: string; server: Server }> {
   const server = createServer((_, answer) => {
     answer.writeHead(status, { 'content-type': 'application/json' }).end(body)
   })
@@ -206,8 +210,11 @@ async function answering(status: number, body: string): Promise<{ url: string; s
   return { url: `opensearch://127.0.0.1:${(server.address() as AddressInfo).port}`, server }
 }
 
-/** `newer.db` and `newer-mail.db` of a newer Redrive, `other.db` of somebody else, `words.txt`, and the folder `folder`. */
-async function files(folder: string): Promise<void> {
+/**
+ * `newer.db` and `newer-mail.db` of a newer Redrive, `other.db` of another application,
+ * `words.txt`, and the folder `folder`.
+ */
+async function createFiles(folder: string): Promise<void> {
   const store = await connect(`sqlite:${join(folder, 'newer.db')}`, systemClock)
   await store.open()
   await store.close()
@@ -222,11 +229,14 @@ async function files(folder: string): Promise<void> {
     database.exec(sql)
     database.close()
   }
-  writeFileSync(join(folder, 'words.txt'), 'This is not a database, but a text of some length.\n')
+  writeFileSync(
+    join(folder, 'words.txt'),
+    'This is not a database, but a plain text file of some length.\n',
+  )
   mkdirSync(join(folder, 'folder'))
 }
 
-async function schemas(url: string, name: string): Promise<(() => Promise<void>)[]> {
+async function createSchemas(url: string, name: string): Promise<(() => Promise<void>)[]> {
   await onPostgres(url, async (ask) => {
     for (const [schema, key] of [
       ['newer', 'schema'],
@@ -246,7 +256,7 @@ async function schemas(url: string, name: string): Promise<(() => Promise<void>)
   })
 }
 
-async function newerKeys(url: string, name: string): Promise<() => Promise<void>> {
+async function createNewerKeys(url: string, name: string): Promise<() => Promise<void>> {
   const keys = [`{${name}_newer}:meta`, `{${name}_newer/a}:meta`]
   await onRedis(url, async (ask) => {
     for (const key of keys) await ask('HSET', key, 'schema', '999')
@@ -257,7 +267,7 @@ async function newerKeys(url: string, name: string): Promise<() => Promise<void>
     })
 }
 
-async function indices(url: string, name: string): Promise<() => Promise<void>> {
+async function createIndices(url: string, name: string): Promise<() => Promise<void>> {
   const make = async (prefix: string, body: object): Promise<void> => {
     const answer = await fetch(new URL(`${prefix}-letters`, url), {
       method: 'PUT',
@@ -277,7 +287,7 @@ async function indices(url: string, name: string): Promise<() => Promise<void>> 
   }
 }
 
-async function otherQueue(url: string, name: string): Promise<() => Promise<void>> {
+async function createOtherQueue(url: string, name: string): Promise<() => Promise<void>> {
   const on = async (work: (channel: amqplib.Channel) => Promise<unknown>): Promise<void> => {
     const connection = await amqplib.connect(url)
     try {

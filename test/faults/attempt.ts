@@ -1,11 +1,11 @@
 import { writeSync } from 'node:fs'
 import { RedriveError } from '../../src/errors.ts'
 
-/** Does it, twice if it fails, and says on stdout what came of each: the same again is harmless, so whoever was refused may repeat it. */
-export async function attempt(name: string, act: () => Promise<unknown>): Promise<boolean> {
+/** Runs an action, once more if it fails, and prints the result of each try. Repeating is safe. */
+export async function attempt(name: string, run: () => Promise<unknown>): Promise<boolean> {
   for (const once of [1, 2])
     try {
-      await act()
+      await run()
       writeSync(1, `ok ${name}\n`)
       return true
     } catch (error) {

@@ -1,4 +1,4 @@
-// The stores on servers, each with a place of its own to break.
+// The stores on servers, each with an environment that a test may break.
 import { connect } from '../../src/connect/store.ts'
 import { systemClock } from '../../src/clock/clock.ts'
 import type { Store } from '../../src/store.ts'
@@ -7,36 +7,36 @@ import { opensearchPlace } from '../servers/places.ts'
 import { lacksPrivate, privatePostgres, privateRedis } from '../servers/private.ts'
 import { backend } from '../servers/servers.ts'
 
-export interface Ground {
+export interface Environment {
   readonly url: string
-  /** The server itself, where the test has it for itself. */
+  /** Set where the test has a private server. */
   readonly server?: PrivateServer
   readonly clear: () => Promise<void>
 }
 
 export interface FaultBackend {
   readonly name: 'postgres' | 'redis' | 'opensearch'
-  /** Why it cannot be tested here, or nothing. */
+  /** Why the store cannot be tested here; undefined if it can. */
   readonly lacks: string | undefined
-  readonly begin: () => Promise<Ground>
+  readonly begin: () => Promise<Environment>
 }
 
-const ownServer = async (begun: Promise<PrivateServer>): Promise<Ground> => {
-  const server = await begun
+const useServer = async (starting: Promise<PrivateServer>): Promise<Environment> => {
+  const server = await starting
   return { url: server.url, server, clear: () => server.remove() }
 }
 
-/** What can only be had once is shared, and is broken on the way to it. */
+/** OpenSearch is one shared server: only the connections to it are broken. */
 export const backends: Readonly<Record<FaultBackend['name'], FaultBackend>> = {
   postgres: {
     name: 'postgres',
     lacks: lacksPrivate.postgres(),
-    begin: () => ownServer(privatePostgres()),
+    begin: () => useServer(privatePostgres()),
   },
   redis: {
     name: 'redis',
     lacks: lacksPrivate.redis(),
-    begin: () => ownServer(privateRedis()),
+    begin: () => useServer(privateRedis()),
   },
   opensearch: {
     name: 'opensearch',
@@ -49,10 +49,10 @@ export const backends: Readonly<Record<FaultBackend['name'], FaultBackend>> = {
   },
 }
 
-export const connected = (url: string): Promise<Store> => connect(url, systemClock)
+export const connectStore = (url: string): Promise<Store> => connect(url, systemClock)
 
-export async function opened(url: string): Promise<Store> {
-  const store = await connected(url)
+export async function openStore(url: string): Promise<Store> {
+  const store = await connectStore(url)
   await store.open()
   return store
 }

@@ -4,33 +4,33 @@ import type { Mailbox } from '../../src/mailbox.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
-import { mailboxKinds, type MailboxGround } from './mailbox-grounds.ts'
+import { mailboxKinds, type MailboxEnvironment } from './mailbox-kinds.ts'
 
 const { missing, begin } = mailboxKinds.nats
 
-describe.skipIf(missing)('a sender that repeats itself after NATS has forgotten the id', () => {
-  let ground: MailboxGround
+describe.skipIf(missing)('a message sent again after the deduplication window of NATS', () => {
+  let environment: MailboxEnvironment
   let mailbox: Mailbox
   let dlq: DeadLetterQueue
   beforeEach(async () => {
-    ground = await begin()
-    mailbox = await openMailbox(ground.url('orders').replace('#', '&dedupeSeconds=1#'))
+    environment = await begin()
+    mailbox = await openMailbox(environment.url('orders').replace('#', '&dedupeSeconds=1#'))
     dlq = await DeadLetterQueue.open('memory:')
   })
   afterEach(async () => {
     await dlq.close()
     await mailbox.close()
-    await ground.clear()
+    await environment.clear()
   })
 
   const send = (): Promise<string> => mailbox.send({ order: 1 }, { id: 'order-1' })
 
-  /** Sends until it counts: before, the broker knows the id. */
-  const sendAnew = async (): Promise<void> => {
+  /** Sends until the broker accepts the id again, after its deduplication window. */
+  const sendAfterWindow = async (): Promise<void> => {
     await expect.poll(async () => (await send(), mailbox.approximateCount())).toBe(1)
   }
 
-  /** One turn of a loop in which the message fails for good. */
+  /** One iteration of a loop in which the message fails permanently. */
   const fail = (): Promise<void> =>
     new MainLoop({
       requests: mailbox,
@@ -40,18 +40,18 @@ describe.skipIf(missing)('a sender that repeats itself after NATS has forgotten 
       dlq: { to: dlq.deadLetters(), policy: new DLQPolicy({ maxDeliveryCount: 1 }) },
     }).run({ maxIterations: 1 })
 
-  it('adds to the open letter of its message, and has another once that is resolved', async () => {
+  it('counts in the open letter of its message, and creates a new letter once that is resolved', async () => {
     await send()
     await send()
     expect(await mailbox.approximateCount()).toBe(1)
     await fail()
-    await sendAnew()
+    await sendAfterWindow()
     await fail()
     const [letter, ...more] = (await dlq.find({})).items
     expect(more).toEqual([])
     expect(letter).toMatchObject({ occurrences: 2 })
     await dlq.resolve(letter!.id)
-    await sendAnew()
+    await sendAfterWindow()
     await fail()
     const state = ['pending', 'parked', 'resolved', 'exhausted'] as const
     const states = (await dlq.find({ state: [...state] })).items.map((one) => one.state)

@@ -5,30 +5,33 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { temporaryDirectory } from '../stores/sqlite/sqlite-bench.ts'
-import { actedOn } from './acted-on.ts'
-import { lacksStrace, traced, type Syscall } from './strace.ts'
+import { sampleLetters } from './sample-letters.ts'
+import { lacksStrace, runTraced, type Syscall } from './strace.ts'
 
-const acting = join(import.meta.dirname, 'acting.ts')
-const actingOnMail = join(import.meta.dirname, 'acting-mail.ts')
-const letters = actedOn()
+const storeScript = join(import.meta.dirname, 'disk-fault-store.ts')
+const mailboxScript = join(import.meta.dirname, 'disk-fault-mailbox.ts')
+const letters = sampleLetters()
 
-/** What the process said: what was acknowledged, and the codes of what was refused. */
-interface Said {
+/** What the process printed: the acknowledged actions, and the codes of the refused ones. */
+interface Report {
   ok: Set<string>
   refused: string[]
-  /** How the file was kept in the end. */
+  /** The journal mode at the end. */
   journal: string | undefined
 }
 
-function heard(said: string): Said {
-  const lines = said.split('\n').filter(Boolean)
+function parseReport(output: string): Report {
+  const lines = output.split('\n').filter(Boolean)
   const ok = lines.flatMap((line) => /^ok (\w+)/.exec(line)?.[1] ?? [])
   const refused = lines.flatMap((line) => /^refused \w+ \d (.+)/.exec(line)?.[1] ?? [])
-  return { ok: new Set(ok), refused, journal: /^health (\w+)$/m.exec(said)?.[1] }
+  return { ok: new Set(ok), refused, journal: /^health (\w+)$/m.exec(output)?.[1] }
 }
 
-/** Opens the file without faults: what was acknowledged is there, and all else is there whole or not at all. */
-async function judge(path: string, { ok }: Said): Promise<void> {
+/**
+ * Opens the file without faults: acknowledged changes are there, all others completely or not at
+ * all.
+ */
+async function verifyStore(path: string, { ok }: Report): Promise<void> {
   const store = sqliteStore({ path })
   await store.open()
   try {
@@ -44,16 +47,16 @@ async function judge(path: string, { ok }: Said): Promise<void> {
       expect(letter.corrupt).toBeUndefined()
       expect(letter.payload.bytes).toEqual(letters.first.payload.bytes)
     }
-    const counted = [...(await store.tally('state')).values()].reduce((sum, n) => sum + n, 0)
-    expect(counted).toBe(kept.length)
+    const countLetters = [...(await store.tally('state')).values()].reduce((sum, n) => sum + n, 0)
+    expect(countLetters).toBe(kept.length)
   } finally {
     await store.close()
   }
-  expectWhole(path)
+  expectIntegrity(path)
 }
 
-/** The same of a mailbox. */
-async function judgeMail(path: string, { ok }: Said): Promise<void> {
+/** The same checks for a mailbox. */
+async function verifyMailbox(path: string, { ok }: Report): Promise<void> {
   const mailbox = sqliteMailbox({ path, name: 'work' })
   await mailbox.open()
   try {
@@ -65,23 +68,23 @@ async function judgeMail(path: string, { ok }: Said): Promise<void> {
   } finally {
     await mailbox.close()
   }
-  expectWhole(path)
+  expectIntegrity(path)
 }
 
-function expectWhole(path: string): void {
+function expectIntegrity(path: string): void {
   const file = new DatabaseSync(path)
   expect(file.prepare('PRAGMA integrity_check').get()).toEqual({ integrity_check: 'ok' })
   file.close()
 }
 
 interface Run {
-  said: Said
+  report: Report
   calls: Syscall[]
   failed: Syscall
 }
 
-/** Runs the acts with one fault; undefined once the fault lies beyond the last call. */
-async function withFault(
+/** Runs the script with one fault; undefined once the fault lies beyond the last call. */
+async function runWithFault(
   script: string,
   path: string,
   calls: string,
@@ -89,16 +92,16 @@ async function withFault(
 ): Promise<Run | undefined> {
   const trace = `trace=${calls},fsync,fdatasync,openat,write`
   const inject = ['-e', trace, '-e', `inject=${calls}:${fault}`]
-  const result = await traced([process.execPath, script, path], inject)
-  const text = `${fault}: ${result.said}`
+  const result = await runTraced([process.execPath, script, path], inject)
+  const text = `${fault}: ${result.output}`
   expect(result.code, text).toBe(0)
-  const said = heard(result.said)
-  expect(said.journal, text).toBeDefined()
+  const report = parseReport(result.output)
+  expect(report.journal, text).toBeDefined()
   const failed = result.calls.find(({ text }) => text.includes('(INJECTED)'))
-  return failed && { said, calls: result.calls, failed }
+  return failed && { report, calls: result.calls, failed }
 }
 
-/** One run for each call that there is, two at a time. */
+/** One run for each traced call, two at a time. */
 async function sweep(run: (n: number) => Promise<boolean>): Promise<number> {
   let next = 1
   let done = 0
@@ -123,45 +126,45 @@ describe.skipIf(lacking)(lacking ?? 'SQLite on a disk that fails', () => {
   })
   afterAll(() => directory.clear())
 
-  it('acknowledges nothing that could not be synced, whichever sync fails, and goes on afterwards', async () => {
+  it('acknowledges no write whose sync failed, whichever sync fails, and continues afterwards', async () => {
     const runs = await sweep(async (n) => {
       const path = at(`sync-${n}`)
-      const run = await withFault(acting, path, 'fsync,fdatasync', `error=EIO:when=${n}`)
+      const run = await runWithFault(storeScript, path, 'fsync,fdatasync', `error=EIO:when=${n}`)
       if (!run) return false
-      await judge(path, run.said)
-      expect([...run.said.ok], `sync ${n}`).toEqual(['open', 'add', 'settle', 'remove'])
-      expect(run.said.journal, `sync ${n}`).toBe('wal')
-      expect(new Set(run.said.refused).size, `sync ${n}`).toBeLessThanOrEqual(1)
-      for (const code of run.said.refused) expect(code).toBe('STORE_UNAVAILABLE')
+      await verifyStore(path, run.report)
+      expect([...run.report.ok], `sync ${n}`).toEqual(['open', 'add', 'settle', 'remove'])
+      expect(run.report.journal, `sync ${n}`).toBe('wal')
+      expect(new Set(run.report.refused).size, `sync ${n}`).toBeLessThanOrEqual(1)
+      for (const code of run.report.refused) expect(code).toBe('STORE_UNAVAILABLE')
       const again = run.calls.some(
         ({ name, text, start }) =>
           name === 'openat' && start > run.failed.end && text.includes(`"${path}"`),
       )
-      if (run.said.refused.length > 0) expect(again, `sync ${n}: a fresh look`).toBe(true)
+      if (run.report.refused.length > 0) expect(again, `sync ${n}: opens the file again`).toBe(true)
       return true
     })
     expect(runs).toBeGreaterThan(8)
   }, 120_000)
 
-  /** Each sync of a mailbox's process fails in turn: those of SQLite, or those that we ask for. */
+  /** Each sync of a mailbox process fails in turn: those of SQLite (fsync) or ours (fdatasync). */
   async function sweepMail(
     sync: 'fsync' | 'fdatasync',
-    look: (run: Run, path: string, n: number) => void = () => {},
+    check: (run: Run, path: string, n: number) => void = () => {},
   ): Promise<number> {
     return sweep(async (n) => {
       const path = at(`mail-${sync}-${n}`)
-      const run = await withFault(actingOnMail, path, sync, `error=EIO:when=${n}`)
+      const run = await runWithFault(mailboxScript, path, sync, `error=EIO:when=${n}`)
       if (!run) return false
-      await judgeMail(path, run.said)
+      await verifyMailbox(path, run.report)
       const all = ['open', 'first', 'receive', 'acknowledge', 'second']
-      expect([...run.said.ok], `${sync} ${n}`).toEqual(all)
-      for (const code of run.said.refused) expect(code).toBe('MAILBOX_UNAVAILABLE')
-      look(run, path, n)
+      expect([...run.report.ok], `${sync} ${n}`).toEqual(all)
+      for (const code of run.report.refused) expect(code).toBe('MAILBOX_UNAVAILABLE')
+      check(run, path, n)
       return true
     })
   }
 
-  it('sends no message that could not be synced, whichever sync fails, and goes on afterwards', async () => {
+  it('acknowledges no message whose sync failed, whichever sync fails, and continues afterwards', async () => {
     expect(await sweepMail('fsync')).toBeGreaterThan(6)
   }, 120_000)
 
@@ -180,17 +183,17 @@ describe.skipIf(lacking)(lacking ?? 'SQLite on a disk that fails', () => {
     expect(runs).toBeGreaterThan(2)
   }, 120_000)
 
-  it('is as before or as after, whichever write finds the disk full', async () => {
+  it('has the state before or after a write, whichever write finds the disk full', async () => {
     const runs = await sweep(async (n) => {
       const path = at(`full-${n}`)
       copyFileSync(empty, path)
-      const run = await withFault(acting, path, 'pwrite64', `error=ENOSPC:when=${n}+`)
+      const run = await runWithFault(storeScript, path, 'pwrite64', `error=ENOSPC:when=${n}+`)
       if (!run) return false
-      await judge(path, run.said)
-      const { ok, refused } = run.said
+      await verifyStore(path, run.report)
+      const { ok, refused } = run.report
       expect(new Set(refused)).not.toContain('CLOSED')
       if (ok.has('add')) expect([...new Set(refused)]).toEqual(refused.slice(0, 1))
-      // From here on only what is written when the file is closed would fail.
+      // Beyond this point, only the writes at close would fail.
       return refused.length > 0
     })
     expect(runs).toBeGreaterThan(30)

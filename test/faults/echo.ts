@@ -1,30 +1,30 @@
-// A server that says back what it hears, and a client that can wait for what it says.
+// A TCP server that returns what it receives, and a client that can wait for its replies.
 import { once } from 'node:events'
 import { createConnection, createServer, type AddressInfo, type Socket } from 'node:net'
 
 export interface Echo {
   readonly url: string
-  /** All that it has heard, over all connections. */
-  readonly heard: () => string
+  /** All received bytes, over all connections. */
+  readonly received: () => string
   readonly close: () => void
 }
 
-/** `answer` makes the reply of a request. */
+/** `answer` computes the reply to a request. */
 export async function createEcho(answer = (request: string): string => request): Promise<Echo> {
-  let heard = ''
+  let received = ''
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {})
     socket.on('data', (data) => {
-      heard += data.toString()
+      received += data.toString()
       socket.write(answer(data.toString()))
     })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     url: `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    heard: () => heard,
+    received: () => received,
     close: () => {
       server.close()
       for (const socket of sockets) socket.destroy()
@@ -33,11 +33,11 @@ export async function createEcho(answer = (request: string): string => request):
 }
 
 export interface Caller {
-  readonly say: (text: string) => void
-  /** Resolves with all that was heard, once it is this long. */
-  readonly hear: (length: number) => Promise<Buffer>
-  readonly heard: () => Buffer
-  /** Resolves with how the connection ended: `end` in order, or the code of the error. */
+  readonly send: (text: string) => void
+  /** Resolves with all received bytes, once there are this many. */
+  readonly receive: (length: number) => Promise<Buffer>
+  readonly received: () => Buffer
+  /** Resolves when the connection ends: `end`, or the code of the error. */
   readonly ended: Promise<string>
   readonly close: () => void
 }
@@ -45,22 +45,22 @@ export interface Caller {
 /** Connects, or rejects with the error of the socket. */
 export async function call(port: number): Promise<Caller> {
   const socket = createConnection(port, '127.0.0.1')
-  let heard = Buffer.alloc(0)
+  let received = Buffer.alloc(0)
   const ended = new Promise<string>((resolve) => {
     socket.once('end', () => resolve('end'))
     socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'))
   })
   socket.on('data', (data) => {
-    heard = Buffer.concat([heard, data])
+    received = Buffer.concat([received, data])
   })
   await once(socket, 'connect')
   return {
-    say: (text) => void socket.write(text),
-    hear: async (length) => {
-      while (heard.length < length) await once(socket, 'data')
-      return heard
+    send: (text) => void socket.write(text),
+    receive: async (length) => {
+      while (received.length < length) await once(socket, 'data')
+      return received
     },
-    heard: () => heard,
+    received: () => received,
     ended,
     close: () => void socket.destroy(),
   }

@@ -47,19 +47,19 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     await expect.poll(() => admin.listTopics()).not.toContain(topic)
   }
 
-  const tapped = async (keep: (letter: ForeignLetter) => void): Promise<Tap> => {
-    const asked = { url, topics: [dead], groupId, sessionMs: 1000, timeoutMs: 2000 }
-    const tap = kafkaTap({ ...asked, keep: async (letter) => keep(letter) })
+  const startTap = async (keep: (letter: ForeignLetter) => void): Promise<Tap> => {
+    const options = { url, topics: [dead], groupId, sessionMs: 1000, timeoutMs: 2000 }
+    const tap = kafkaTap({ ...options, keep: async (letter) => keep(letter) })
     taps.push(tap)
     await tap.start()
     return tap
   }
 
-  const dies = async (body: string): Promise<void> => {
+  const addDeadRecord = async (body: string): Promise<void> => {
     const headers = new Map(
       Object.entries(springHeaders(orders, 2)).map(([name, value]) => [Buffer.from(name), value]),
     )
-    // Without a key, so that it returns to the partition that it came from.
+    // Without a key, so that the record returns to its original partition.
     const message = { topic: dead, value: Buffer.from(body), headers }
     await producer.send({ messages: [message] })
   }
@@ -69,8 +69,8 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     return Number(group?.topics[0]?.partitions[0]?.committedOffset ?? -1)
   }
 
-  /** How many there are in the topic, by partition. */
-  const lengths = async (topic: string): Promise<number[]> => {
+  /** The number of records per partition. */
+  const countByPartition = async (topic: string): Promise<number[]> => {
     const { topics } = await admin.metadata({ topics: [topic], forceUpdate: true })
     const count = topics.get(topic)!.partitionsCount
     const partitions = Array.from({ length: count }, (_, partitionIndex) => ({
@@ -83,9 +83,9 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
       .map(({ offset }) => Number(offset))
   }
 
-  it('that stood still past its session commits nothing any more, and what it kept has the ids that others kept', async () => {
-    for (const body of ['one', 'two', 'three']) await dies(body)
-    const script = join(import.meta.dirname, 'tapping.ts')
+  it('that was paused past its session commits nothing, and stores the same ids as its successor', async () => {
+    for (const body of ['one', 'two', 'three']) await addDeadRecord(body)
+    const script = join(import.meta.dirname, 'tap-process.ts')
     const child = spawn(process.execPath, [script, url, dead, groupId], {
       stdio: ['pipe', 'pipe', 'inherit'],
     })
@@ -96,15 +96,15 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
       for (const id of ids) expect(await next()).toBe(`keeping ${id}`)
       child.kill('SIGSTOP')
       const kept = inbox<string>()
-      await tapped(({ messageId }) => kept.put(messageId))
+      await startTap(({ messageId }) => kept.put(messageId))
       for (const id of ids) expect(await kept.next()).toBe(id)
-      await dies('four')
+      await addDeadRecord('four')
       expect(await kept.next()).toBe(`${dead}:0:3`)
       await expect.poll(committed).toBe(4)
-      child.stdin.write('go on\n')
+      child.stdin.write('continue\n')
       child.kill('SIGCONT')
       for (const id of ids) expect(await next()).toBe(`kept ${id}`)
-      // It has heard that it is a member no more, once it is one again.
+      // The process has noticed that it was expelled once it has joined again.
       const members = async (): Promise<number> =>
         (await admin.describeGroups({ groups: [groupId] })).get(groupId)!.members.size
       await expect.poll(members).toBe(2)
@@ -117,44 +117,44 @@ describe.skipIf(missing)('a tap on a dead letter topic of Kafka', { timeout: 60_
     }
   })
 
-  it('fails to send back to a topic that was deleted, and the letter can go once it is there again', async () => {
+  it('fails to return a letter to a deleted topic, and returns it once the topic exists again', async () => {
     const kept = inbox<ForeignLetter>()
-    const tap = await tapped((letter) => kept.put(letter))
-    await dies('one')
+    const tap = await startTap((letter) => kept.put(letter))
+    await addDeadRecord('one')
     const letter = await kept.next()
     await remove(orders)
     await expect(tap.returnToSource(letter, 1)).rejects.toMatchObject(unavailable)
     expect(await admin.listTopics()).not.toContain(orders)
     await makeTopics(admin, [orders], 3)
-    await expect.poll(() => sent(tap, letter)).toBe(true)
-    expect(await lengths(orders)).toEqual([0, 0, 1])
+    await expect.poll(() => tryReturn(tap, letter)).toBe(true)
+    expect(await countByPartition(orders)).toEqual([0, 0, 1])
   })
 
-  it('sends back to a partition that there is when its own is no more', async () => {
+  it('returns a letter to an existing partition when its own is gone', async () => {
     const kept = inbox<ForeignLetter>()
-    const tap = await tapped((letter) => kept.put(letter))
-    await dies('one')
+    const tap = await startTap((letter) => kept.put(letter))
+    await addDeadRecord('one')
     const letter = await kept.next()
     await remove(orders)
     await makeTopics(admin, [orders], 1)
-    await expect.poll(() => sent(tap, letter)).toBe(true)
-    expect(await lengths(orders)).toEqual([1])
+    await expect.poll(() => tryReturn(tap, letter)).toBe(true)
+    expect(await countByPartition(orders)).toEqual([1])
   })
 
-  it('sends back to the same partition though others were added, and what retention has taken from the topics', async () => {
+  it('returns a letter to its partition after partitions were added and retention deleted the record', async () => {
     const kept = inbox<ForeignLetter>()
-    const tap = await tapped((letter) => kept.put(letter))
-    await dies('one')
+    const tap = await startTap((letter) => kept.put(letter))
+    await addDeadRecord('one')
     const letter = await kept.next()
     await admin.createPartitions({ topics: [{ name: orders, count: 6, assignments: null }] })
     const partitions = [{ partition: 0, offset: 1n }]
     await admin.deleteRecords({ topics: [{ name: dead, partitions }] })
     await tap.returnToSource(letter, 1)
-    await expect.poll(() => lengths(orders)).toEqual([0, 0, 1, 0, 0, 0])
+    await expect.poll(() => countByPartition(orders)).toEqual([0, 0, 1, 0, 0, 0])
   })
 })
 
-const sent = (tap: Tap, letter: ForeignLetter): Promise<boolean> =>
+const tryReturn = (tap: Tap, letter: ForeignLetter): Promise<boolean> =>
   tap.returnToSource(letter, 1).then(
     () => true,
     () => false,

@@ -5,43 +5,46 @@ import { kafkaTap } from '../../src/taps/kafka.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privateKafka } from '../servers/private.ts'
-import { mailboxKinds } from './mailbox-grounds.ts'
+import { mailboxKinds } from './mailbox-kinds.ts'
 import { createProxy, type Proxy } from './proxy.ts'
 
 const unavailable = { code: 'MAILBOX_UNAVAILABLE' }
 const { postgres, redis, rabbitmq, nats, sqs } = mailboxKinds
 
 describe(
-  'a way that loses the replies to what was sent',
+  'a connection that loses the replies to sends',
   { concurrent: true, timeout: 60_000 },
   () => {
     for (const { kind, missing, begin } of [postgres, redis, rabbitmq, nats, sqs])
-      it.skipIf(missing)(`to ${kind} leaves it in doubt: sent again, it is there`, async () => {
-        const ground = await begin()
-        const url = ground.url('doubt')
-        const proxy = await createProxy(url)
-        const mailbox = await openMailbox(proxy.through(url))
-        const direct = await openMailbox(url)
-        try {
-          await doubted(mailbox, direct, proxy)
-        } finally {
-          await Promise.all([mailbox.close(), direct.close()])
-          proxy.close()
-          await ground.clear()
-        }
-      })
+      it.skipIf(missing)(
+        `to ${kind} leaves the outcome unknown, and sending again delivers the message`,
+        async () => {
+          const environment = await begin()
+          const url = environment.url('doubt')
+          const proxy = await createProxy(url)
+          const mailbox = await openMailbox(proxy.through(url))
+          const direct = await openMailbox(url)
+          try {
+            await expectDeliveredAfterRetry(mailbox, direct, proxy)
+          } finally {
+            await Promise.all([mailbox.close(), direct.close()])
+            proxy.close()
+            await environment.clear()
+          }
+        },
+      )
   },
 )
 
 describe.skipIf(lacksPrivate.kafka())(
-  'a way to kafka that loses the replies',
+  'a connection to kafka that loses the replies',
   { timeout: 90_000 },
   () => {
     let proxy: Proxy
     let server: PrivateServer
     const url = (): string => `kafka://127.0.0.1:${proxy.port()}`
 
-    /** Clients go on to the address that the broker names, which is that of the proxy. */
+    /** The broker advertises the address of the proxy, so that all clients connect through it. */
     beforeAll(async () => {
       proxy = await createProxy('kafka://127.0.0.1:1')
       const advertised = `PLAINTEXT://127.0.0.1:${proxy.port()}`
@@ -54,19 +57,19 @@ describe.skipIf(lacksPrivate.kafka())(
       await server?.remove()
     }, 60_000)
 
-    it('to what was sent leaves it in doubt: sent again, it is there', async () => {
+    it('to a send leaves the outcome unknown, and sending again delivers the message', async () => {
       const mailbox = await openMailbox(`${url()}#doubt`)
       const direct = await openMailbox(`${url()}#doubt`)
-      // A broker that has just started does not know its groups at once.
-      await until('groups are served', () => isDone(direct.approximateCount()), 30)
+      // A broker that has just started does not serve groups immediately.
+      await until('groups were not served', () => succeeds(direct.approximateCount()), 30)
       try {
-        await doubted(mailbox, direct, proxy)
+        await expectDeliveredAfterRetry(mailbox, direct, proxy)
       } finally {
         await Promise.all([mailbox.close(), direct.close()])
       }
     })
 
-    it('to what a tap sends back fails it: tried again, it is there', async () => {
+    it('to a return by a tap fails it, and trying again delivers the message', async () => {
       const home = await openMailbox(`${url()}#home`)
       const tap = kafkaTap({ url: url(), topics: /none/, keep: async () => {}, timeoutMs: 1000 })
       const letter = {
@@ -78,9 +81,13 @@ describe.skipIf(lacksPrivate.kafka())(
       }
       try {
         await tap.returnToSource(letter, 1)
-        await lost(proxy, () => tap.returnToSource(letter, 2))
-        await until('it was sent back', () => isDone(tap.returnToSource(letter, 2)), 20)
-        const generations = (await drained(home)).map(({ headers }) => headers['redrive-replays'])
+        await loseReplies(proxy, () => tap.returnToSource(letter, 2))
+        await until(
+          'the letter was not returned',
+          () => succeeds(tap.returnToSource(letter, 2)),
+          20,
+        )
+        const generations = (await drain(home)).map(({ headers }) => headers['redrive-replays'])
         expect(generations.filter((one) => one === '1')).toHaveLength(1)
         expect(generations.filter((one) => one === '2').length).toBeGreaterThanOrEqual(1)
       } finally {
@@ -90,8 +97,8 @@ describe.skipIf(lacksPrivate.kafka())(
   },
 )
 
-/** Nothing that the server says arrives, and then all connections are new ones. */
-async function lost(proxy: Proxy, act: () => Promise<unknown>): Promise<void> {
+/** Runs `act` while all replies are lost, then resets all connections. */
+async function loseReplies(proxy: Proxy, act: () => Promise<unknown>): Promise<void> {
   await proxy.set('drop replies')
   await expect(act()).rejects.toMatchObject(unavailable)
   await proxy.seen('reply dropped')
@@ -99,7 +106,7 @@ async function lost(proxy: Proxy, act: () => Promise<unknown>): Promise<void> {
   await proxy.set('pass')
 }
 
-const isDone = (act: Promise<unknown>): Promise<boolean> =>
+const succeeds = (act: Promise<unknown>): Promise<boolean> =>
   act.then(
     () => true,
     (error: unknown) => {
@@ -108,13 +115,21 @@ const isDone = (act: Promise<unknown>): Promise<boolean> =>
     },
   )
 
-async function doubted(mailbox: Mailbox, direct: Mailbox, proxy: Proxy): Promise<void> {
-  // From here on, the connection stands and everything that it needs is there.
+async function expectDeliveredAfterRetry(
+  mailbox: Mailbox,
+  direct: Mailbox,
+  proxy: Proxy,
+): Promise<void> {
+  // From here on, the connection is open and everything on the server exists.
   await mailbox.send('before')
-  await lost(proxy, () => mailbox.send('doubt', { id: 'doubt' }))
-  await until('it was sent', () => isDone(mailbox.send('doubt', { id: 'doubt' })), 20)
+  await loseReplies(proxy, () => mailbox.send('doubt', { id: 'doubt' }))
+  await until(
+    'the message was not sent',
+    () => succeeds(mailbox.send('doubt', { id: 'doubt' })),
+    20,
+  )
   await mailbox.send('after')
-  const values = (await drained(direct)).map((message) => message.value())
+  const values = (await drain(direct)).map((message) => message.value())
   for (const one of ['before', 'after'])
     expect(values.filter((value) => value === one)).toEqual([one])
   const { deduplicates } = direct.powers
@@ -123,7 +138,7 @@ async function doubted(mailbox: Mailbox, direct: Mailbox, proxy: Proxy): Promise
   if (deduplicates) expect(copies).toBe(1)
 }
 
-async function drained(mailbox: Mailbox): Promise<Message[]> {
+async function drain(mailbox: Mailbox): Promise<Message[]> {
   const all: Message[] = []
   while ((await mailbox.approximateCount()) > 0) {
     const some = await mailbox.receive({ max: 10, waitSeconds: 20 })

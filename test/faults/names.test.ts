@@ -3,17 +3,17 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Store } from '../../src/store.ts'
 import { systemClock } from '../../src/clock/clock.ts'
 import { aLetter } from '../../src/testing/index.ts'
-import { backends, connected, type Ground } from './backends.ts'
-import { outcomeOf, persist } from './outcome.ts'
+import { backends, connectStore, type Environment } from './backends.ts'
+import { outcomeOf, retryUntilAnswered } from './outcome.ts'
 import { createProxy, type Proxy } from './proxy.ts'
 
 const name = 'store.test'
-/** Where the name leads; nothing means that nobody knows it. */
+/** The address of the name; undefined: the name is unknown. */
 let address: string | undefined
 
-/** Node looks names up in the system, so the system has to be told otherwise. */
+/** Replaces the lookup of the system for this one name. */
 const { lookup } = dns
-const told = ((host: string, ...rest: unknown[]): void => {
+const fakeLookup = ((host: string, ...rest: unknown[]): void => {
   if (host !== name) {
     ;(lookup as (...args: unknown[]) => void)(host, ...rest)
     return
@@ -28,20 +28,20 @@ const told = ((host: string, ...rest: unknown[]): void => {
   })
 }) as typeof dns.lookup
 
-describe.each(Object.values(backends))('the name of a server: $name', ({ lacks, begin }) => {
+describe.each(Object.values(backends))('the host name of a server: $name', ({ lacks, begin }) => {
   describe.skipIf(lacks)('that changes', () => {
-    let ground: Ground
+    let environment: Environment
     let proxy: Proxy
     let store: Store
     beforeAll(async () => {
-      ground = await begin()
+      environment = await begin()
     }, 60_000)
-    afterAll(() => ground?.clear())
+    afterAll(() => environment?.clear())
     beforeEach(async () => {
-      dns.lookup = told
+      dns.lookup = fakeLookup
       address = '127.0.0.1'
-      proxy = await createProxy(ground.url)
-      store = await connected(proxy.through(ground.url).replace('127.0.0.1', name))
+      proxy = await createProxy(environment.url)
+      store = await connectStore(proxy.through(environment.url).replace('127.0.0.1', name))
     })
     afterEach(async () => {
       await proxy.set('reset')
@@ -53,8 +53,8 @@ describe.each(Object.values(backends))('the name of a server: $name', ({ lacks, 
     const add = () => store.add([aLetter({ id: systemClock.id() })])
 
     it.each([
-      ['is unknown for a while', undefined],
-      ['leads to where nobody is for a while', '127.0.0.99'],
+      ['is temporarily unknown', undefined],
+      ['temporarily has an address without a server', '127.0.0.99'],
     ])('and %s is resolved again, without a restart', async (_, elsewhere) => {
       await store.open()
       await add()
@@ -64,7 +64,7 @@ describe.each(Object.values(backends))('the name of a server: $name', ({ lacks, 
       const { error } = await outcomeOf(add())
       expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
       address = '127.0.0.1'
-      expect((await persist(add)).value).toEqual([{ kind: 'added' }])
+      expect((await retryUntilAnswered(add)).value).toEqual([{ kind: 'added' }])
     })
   })
 })

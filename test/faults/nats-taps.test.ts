@@ -15,7 +15,7 @@ describe.skipIf(lacksPrivate.nats())('a tap on a stream of NATS', () => {
   let connection: NatsConnection
   const taps: Tap[] = []
 
-  /** A stream of two messages, the older of which goes when there is no room. */
+  /** A stream of at most two messages, which discards the oldest. */
   beforeEach(async () => {
     server = await privateNats()
     connection = await connect({ servers: server.url })
@@ -35,7 +35,7 @@ describe.skipIf(lacksPrivate.nats())('a tap on a stream of NATS', () => {
     await server.remove()
   })
 
-  const started = async (keep: Keep): Promise<Tap> => {
+  const startTap = async (keep: Keep): Promise<Tap> => {
     const tap = natsTap({ url: server.url, stream, consumer: 'worker', keep })
     taps.push(tap)
     await tap.start()
@@ -45,20 +45,20 @@ describe.skipIf(lacksPrivate.nats())('a tap on a stream of NATS', () => {
   const publish = (body: string): Promise<unknown> =>
     jetstream(connection).publish(`${stream}.new`, body)
 
-  const dies = async (body: string): Promise<void> => {
+  const addDeadMessage = async (body: string): Promise<void> => {
     await publish(body)
     const worker = await jetstream(connection).consumers.get(stream, 'worker')
     ;(await worker.next())!.nak()
-    // The server notices that it has given up when it next looks for something to deliver.
+    // The server notices the exhausted message at its next attempt to deliver something.
     expect(await worker.next({ expires: 1000 })).toBeNull()
   }
 
-  it('whose message is gone before anybody could read it says so, and does not send nothing back', async () => {
+  it('reports a message that was deleted before it was read, and refuses to return an empty one', async () => {
     const kept = inbox<ForeignLetter>()
-    await (await started(async (letter) => kept.put(letter))).stop()
-    await dies('dropped')
+    await (await startTap(async (letter) => kept.put(letter))).stop()
+    await addDeadMessage('dropped')
     for (const body of ['newer', 'newest']) await publish(body)
-    const tap = await started(async (letter) => kept.put(letter))
+    const tap = await startTap(async (letter) => kept.put(letter))
     const letter = await kept.next()
     expect(letter).toMatchObject({ messageId: `${stream}:1`, deliveries: 1 })
     expect(letter.reason).toContain('was no longer in the stream')
@@ -66,10 +66,10 @@ describe.skipIf(lacksPrivate.nats())('a tap on a stream of NATS', () => {
     await expect(tap.returnToSource(letter, 1)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('fails to send back when the stream is gone, and the letter can go once it is there again', async () => {
+  it('fails to return a letter when the stream is gone, and returns it once the stream exists again', async () => {
     const kept = inbox<ForeignLetter>()
-    const tap = await started(async (letter) => kept.put(letter))
-    await dies('one')
+    const tap = await startTap(async (letter) => kept.put(letter))
+    await addDeadMessage('one')
     const letter = await kept.next()
     const { streams } = await jetstreamManager(connection)
     await streams.delete(stream)
@@ -79,16 +79,16 @@ describe.skipIf(lacksPrivate.nats())('a tap on a stream of NATS', () => {
     expect((await streams.info(stream)).state.messages).toBe(1)
   })
 
-  it('reads on by itself after the server was killed, and misses nothing', async () => {
+  it('continues after the server was killed, and misses nothing', async () => {
     const kept = inbox<string>()
-    await started(async ({ messageId }) => kept.put(messageId))
-    await dies('one')
+    await startTap(async ({ messageId }) => kept.put(messageId))
+    await addDeadMessage('one')
     expect(await kept.next()).toBe(`${stream}:1`)
     await connection.close()
     await server.kill9()
     await server.start()
     connection = await connect({ servers: server.url })
-    await dies('two')
+    await addDeadMessage('two')
     for (let id = await kept.next(); id !== `${stream}:2`; id = await kept.next());
   })
 })

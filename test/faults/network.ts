@@ -7,129 +7,129 @@ import { toTimestamp } from '../../src/letter/time.ts'
 import type { Store } from '../../src/store.ts'
 import { aLetter } from '../../src/testing/index.ts'
 import type { FaultBackend } from './backends.ts'
-import { happened, outcomeOf, persist } from './outcome.ts'
+import { countActions, outcomeOf, retryUntilAnswered } from './outcome.ts'
 import type { Mode, Proxy } from './proxy.ts'
-import { witnessed } from './witnessed.ts'
+import { setUpProxiedServer } from './proxied-server.ts'
 
-/** A letter of a queue of its own, so that tests on one server do not see each other. */
-const fresh = (overrides: Partial<DeadLetter> = {}): DeadLetter =>
+/** A letter in a queue of its own, so that concurrent tests on one server are isolated. */
+const newLetter = (overrides: Partial<DeadLetter> = {}): DeadLetter =>
   aLetter({ id: systemClock.id(), queue: systemClock.id(), ...overrides })
-const settled = (letter: DeadLetter): Change =>
+const resolveChange = (letter: DeadLetter): Change =>
   resolve(letter, { at: toTimestamp(systemClock.now()), actor: 'w', guard: 'epoch' })
-const claimOf = ({ queue }: DeadLetter, worker: string, leaseMs = 60_000) => ({
+const claimRequest = ({ queue }: DeadLetter, worker: string, leaseMs = 60_000) => ({
   worker,
   limit: 1,
   leaseMs,
   queues: [queue],
 })
 
-/** How the network breaks; each is to be noticed, also where it takes a while. */
+/** Ways in which the network breaks; the store must notice each, if only by a timeout. */
 const cuts: Mode[] = ['reset', 'refuse', 'truncate', 'garbage', 'blackhole', 'drop requests']
 
-/** What holds on a network that breaks in the ways that networks do. */
+/** What a store guarantees on a network that breaks. */
 export function testNetwork(backend: FaultBackend): void {
   const { name, lacks } = backend
-  describe.skipIf(lacks)(`a network between us and ${name}`, { concurrent: true }, () => {
-    const server = witnessed(backend)
+  describe.skipIf(lacks)(`a network to ${name}`, { concurrent: true }, () => {
+    const server = setUpProxiedServer(backend)
 
-    /** A store behind a proxy, opened. */
-    const within = (work: (store: Store, proxy: Proxy) => Promise<void>): Promise<void> =>
+    /** An open store behind a proxy. */
+    const withStore = (work: (store: Store, proxy: Proxy) => Promise<void>): Promise<void> =>
       server.behind(async (store, proxy) => {
         await store.open()
         await work(store, proxy)
       })
 
-    async function expectKeptOnce(letter: DeadLetter): Promise<void> {
-      expect(await server.witness.get([letter.id])).toEqual([letter])
+    async function expectStoredOnce(letter: DeadLetter): Promise<void> {
+      expect(await server.direct.get([letter.id])).toEqual([letter])
       const { queue } = letter
-      expect(await server.witness.tally('queue', { queue })).toEqual(new Map([[queue, 1]]))
-      expect(await happened(server.witness, 'capture', queue)).toBe(1)
+      expect(await server.direct.tally('queue', { queue })).toEqual(new Map([[queue, 1]]))
+      expect(await countActions(server.direct, 'capture', queue)).toBe(1)
     }
 
-    it('that leads nowhere at first is told at open, and the store opens once it leads somewhere', () =>
+    it('that is down at first fails the open, and the store opens once it is up', () =>
       server.behind(async (store, proxy) => {
         await proxy.set('refuse')
         await expect(store.open()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
         expect((await store.health()).ok).toBe(false)
         await proxy.set('pass')
         await store.open()
-        expect(await store.add([fresh()])).toEqual([{ kind: 'added' }])
+        expect(await store.add([newLetter()])).toEqual([{ kind: 'added' }])
       }))
 
     it.each(cuts)(
-      'that breaks (%s) refuses a capture; the same again keeps it once, without a new start',
+      'that breaks (%s) fails a capture; repeating it stores the letter once, without a restart',
       (mode) =>
-        within(async (store, proxy) => {
-          const letter = fresh({ dedupeKey: 'key' })
+        withStore(async (store, proxy) => {
+          const letter = newLetter({ dedupeKey: 'key' })
           if (mode === 'refuse') await proxy.set('reset')
           await proxy.set(mode)
           const { error } = await outcomeOf(store.add([letter]))
           expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
           await proxy.set('pass')
-          const { value } = await persist(() => store.add([letter]))
+          const { value } = await retryUntilAnswered(() => store.add([letter]))
           expect(value[0]!.kind).toMatch(/added|duplicate/)
-          await expectKeptOnce(letter)
+          await expectStoredOnce(letter)
         }),
     )
 
-    it('that loses the replies leaves a capture in doubt: repeated, it is kept and counted once', () =>
-      within(async (store, proxy) => {
-        const letter = fresh({ dedupeKey: 'key' })
+    it('that loses replies leaves a capture unknown: repeating it stores and counts it once', () =>
+      withStore(async (store, proxy) => {
+        const letter = newLetter({ dedupeKey: 'key' })
         await proxy.set('drop replies')
         const { error } = await outcomeOf(store.add([letter]))
         expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
         await proxy.set('pass')
-        await persist(() => store.add([letter]))
-        await expectKeptOnce(letter)
+        await retryUntilAnswered(() => store.add([letter]))
+        await expectStoredOnce(letter)
       }))
 
-    it('that loses the replies leaves a result in doubt: repeated, it is written once and not lost', () =>
-      within(async (store, proxy) => {
-        const letter = fresh()
+    it('that loses replies leaves a result unknown: repeating it writes it once', () =>
+      withStore(async (store, proxy) => {
+        const letter = newLetter()
         await store.add([letter])
-        const [held] = (await store.claim(claimOf(letter, 'w'))).letters
-        const change = settled(held!)
+        const [held] = (await store.claim(claimRequest(letter, 'w'))).letters
+        const change = resolveChange(held!)
         await proxy.set('drop replies')
         const { error } = await outcomeOf(store.apply([change]))
         expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
         await proxy.set('pass')
-        const { value } = await persist(() => store.apply([change]))
+        const { value } = await retryUntilAnswered(() => store.apply([change]))
         expect(value[0]).toMatch(/written|conflict/)
-        const [kept] = await server.witness.get([letter.id])
+        const [kept] = await server.direct.get([letter.id])
         expect(kept!.state).toBe('resolved')
         expect(kept!.history.filter(({ action }) => action === 'resolve')).toHaveLength(1)
-        expect(await happened(server.witness, 'resolve', letter.queue)).toBe(1)
+        expect(await countActions(server.direct, 'resolve', letter.queue)).toBe(1)
       }))
 
-    it('that loses the replies to a claim costs one lease at most: then another claims it, and each claim is counted', () =>
-      within(async (store, proxy) => {
-        const letter = fresh()
+    it('that loses the reply to a claim costs at most one lease; the next claim works, and each is counted', () =>
+      withStore(async (store, proxy) => {
+        const letter = newLetter()
         await store.add([letter])
         await proxy.set('drop replies')
-        const lost = outcomeOf(store.claim(claimOf(letter, 'deaf', 1000)))
+        const lost = outcomeOf(store.claim(claimRequest(letter, 'deaf', 1000)))
         await proxy.seen('reply dropped')
         let got: DeadLetter | undefined
         const claim = async (): Promise<boolean> => {
-          ;[got] = (await server.witness.claim(claimOf(letter, 'w'))).letters
+          ;[got] = (await server.direct.claim(claimRequest(letter, 'w'))).letters
           return got !== undefined
         }
         await until('the letter could not be claimed', claim, 20)
         expect((await lost).error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
         expect(got).toMatchObject({ id: letter.id, retries: got!.epoch })
-        expect(await server.witness.apply([settled(got!)])).toEqual(['written'])
+        expect(await server.direct.apply([resolveChange(got!)])).toEqual(['written'])
       }))
 
     it.each([0, 1, 5, 17, 64, 200])(
-      'that ends a reply after %i bytes loses nothing and doubles nothing',
+      'that ends a reply after %i bytes loses nothing and duplicates nothing',
       (bytes) =>
-        within(async (store, proxy) => {
-          const letter = fresh()
+        withStore(async (store, proxy) => {
+          const letter = newLetter()
           await store.get([letter.id])
           proxy.cutAfter(bytes)
-          await persist(() => store.add([letter]))
-          await persist(() => store.get([letter.id]))
+          await retryUntilAnswered(() => store.add([letter]))
+          await retryUntilAnswered(() => store.get([letter.id]))
           await proxy.seen('cut')
-          await expectKeptOnce(letter)
+          await expectStoredOnce(letter)
         }),
     )
   })

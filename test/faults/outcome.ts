@@ -6,19 +6,21 @@ export type Outcome<T> =
   | { value: T; error?: undefined }
   | { value?: undefined; error: RedriveError }
 
-/** What came of a call: its answer, or its error. */
+/** Settles a call: its value or its error. */
 export const outcomeOf = <T>(call: Promise<T>): Promise<Outcome<T>> =>
   call.then(
     (value) => ({ value }),
     (error: unknown) => ({ error: error as RedriveError }),
   )
 
-/** Repeats a call until it is answered, as whoever was refused may do. Gives how often it was refused. */
-export async function persist<T>(act: () => Promise<T>): Promise<{ value: T; refused: number }> {
+/** Repeats a call while it fails with STORE_UNAVAILABLE. Returns how often it was refused. */
+export async function retryUntilAnswered<T>(
+  act: () => Promise<T>,
+): Promise<{ value: T; refused: number }> {
   let refused = 0
   let got: Outcome<T> | undefined
   await until(
-    'no answer came',
+    'the call was never answered',
     async () => {
       got = await outcomeOf(act())
       if (!got.error) return true
@@ -31,14 +33,14 @@ export async function persist<T>(act: () => Promise<T>): Promise<{ value: T; ref
   return { value: (got as { value: T }).value, refused }
 }
 
-/** How often an action has happened, in one queue or in all. */
-export async function happened(store: Store, action: string, queue?: string): Promise<number> {
+/** The total of an action, in one queue or in all. */
+export async function countActions(store: Store, action: string, queue?: string): Promise<number> {
   return (await store.totals())
     .filter((one) => one.action === action && (queue === undefined || one.queue === queue))
     .reduce((sum, { count }) => sum + count, 0)
 }
 
-/** How many letters are counted. */
-export async function counted(store: Store): Promise<number> {
+/** The number of letters by the counters of the store. */
+export async function countLetters(store: Store): Promise<number> {
   return [...(await store.tally('state')).values()].reduce((sum, n) => sum + n, 0)
 }

@@ -7,18 +7,18 @@ import { systemClock } from '../../src/clock/clock.ts'
 import { aLetter } from '../../src/testing/index.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privatePostgres, privateRedis } from '../servers/private.ts'
-import { connected } from './backends.ts'
-import { outcomeOf, persist } from './outcome.ts'
+import { connectStore } from './backends.ts'
+import { outcomeOf, retryUntilAnswered } from './outcome.ts'
 
-interface Guarded {
+interface PasswordServer {
   readonly name: string
   readonly lacks: string | undefined
   readonly begin: () => Promise<PrivateServer>
-  /** Lets the user `app` in with this password from now on, and puts out whoever is in. */
+  /** Sets the password of the user `app` and ends its connections. */
   readonly setPassword: (server: PrivateServer, password: string) => Promise<void>
 }
 
-const postgres: Guarded = {
+const postgres: PasswordServer = {
   name: 'postgres',
   lacks: lacksPrivate.postgres(),
   begin: async () => {
@@ -56,7 +56,7 @@ async function asPostgres(
   }
 }
 
-const redis: Guarded = {
+const redis: PasswordServer = {
   name: 'redis',
   lacks: lacksPrivate.redis(),
   begin: () => privateRedis(),
@@ -70,8 +70,8 @@ const redis: Guarded = {
   },
 }
 
-describe.each([postgres, redis])('a password of $name', ({ lacks, begin, setPassword }) => {
-  describe.skipIf(lacks)('that is not the right one', () => {
+describe.each([postgres, redis])('the password of $name', ({ lacks, begin, setPassword }) => {
+  describe.skipIf(lacks)('that is wrong', () => {
     let server: PrivateServer
     beforeAll(async () => {
       server = await begin()
@@ -82,18 +82,18 @@ describe.each([postgres, redis])('a password of $name', ({ lacks, begin, setPass
     const urlWith = (password: string): string =>
       server.url.replace(/\/\/(postgres@)?/, `//app:${password}@`)
 
-    it('is refused at open, and no message tells it', async () => {
-      const store = await connected(urlWith('wrong-secret'))
+    it('is refused at open, and appears in no message', async () => {
+      const store = await connectStore(urlWith('wrong-secret'))
       const { error } = await outcomeOf(store.open())
       expect(error).toMatchObject({ code: 'INVALID_CONFIG' })
       expect(error!.message).toMatch(/password/)
-      const told = [error!.message, ...(await store.health()).problems].join('\n')
-      expect(told).not.toContain('secret')
+      const messages = [error!.message, ...(await store.health()).problems].join('\n')
+      expect(messages).not.toContain('secret')
       await store.close()
     })
 
-    it('any more, since it was changed, stops the store; it goes on once the password is right again', async () => {
-      const store = await connected(urlWith('first-secret'))
+    it('after a change stops the store, which recovers once the password is right again', async () => {
+      const store = await connectStore(urlWith('first-secret'))
       await store.open()
       const add = () => store.add([aLetter({ id: systemClock.id() })])
       await add()
@@ -103,7 +103,7 @@ describe.each([postgres, redis])('a password of $name', ({ lacks, begin, setPass
       expect(error!.message).not.toContain('secret')
       expect((await store.health()).ok).toBe(false)
       await setPassword(server, 'first-secret')
-      expect((await persist(add)).value).toEqual([{ kind: 'added' }])
+      expect((await retryUntilAnswered(add)).value).toEqual([{ kind: 'added' }])
       await store.close()
     })
   })

@@ -1,75 +1,76 @@
-// One direction of a proxied connection: bytes come in, wait if they must, and are passed, held or lost.
+// One direction of a proxied connection: chunks are delayed, then passed, held or dropped.
 import type { Socket } from 'node:net'
 
-/** What becomes of bytes. Held ones are delivered once they may pass, as TCP does when a network heals. */
+/** What happens to bytes. Held bytes are delivered later, as TCP does when a network heals. */
 export type Flow = 'pass' | 'hold' | 'drop'
 
-/** What happened to a piece of a stream. */
+/** What happened to a chunk of a stream. */
 export type Fate = 'passed' | 'held' | 'dropped'
 
 export interface PipeRules {
   readonly flow: () => Flow
-  /** How long the next piece travels, in ms. */
-  readonly travel: () => number
-  /** May change a piece, or end the connection: nothing means that it did. */
-  readonly alter: (piece: Buffer) => Buffer | undefined
-  readonly tell: (fate: Fate) => void
+  /** The latency of the next chunk, in ms. */
+  readonly latency: () => number
+  /** May change a chunk. Returns undefined if it ended the connection. */
+  readonly alter: (chunk: Buffer) => Buffer | undefined
+  readonly report: (fate: Fate) => void
 }
 
-/** The end of a stream, in order or broken, stands in the queue like any piece. */
-type Piece = Buffer | 'end' | 'broken'
+/** The end of a stream, normal or broken, is queued like any chunk. */
+type Chunk = Buffer | 'end' | 'broken'
 
 export interface Pipe {
-  /** Sends what was held on its way, if it is to be held no longer. */
+  /** Routes the held chunks again unless the flow is still `hold`. */
   readonly flush: () => void
 }
 
 /**
- * Carries what one socket says to the other. A pipe that lost a piece is deaf for ever: TCP never delivers a stream
- * with a hole in it, so what comes after is lost as well, and the peer never learns that the other side has ended.
+ * Forwards data from one socket to the other. A pipe that dropped a chunk drops everything after
+ * it: TCP never delivers a stream with a hole, and the peer never learns that the other side has
+ * ended.
  */
 export function pipe(from: Socket, to: Socket, rules: PipeRules): Pipe {
-  const travelling: Piece[] = []
-  const waiting: Piece[] = []
-  let deaf = false
+  const inTransit: Chunk[] = []
+  const held: Chunk[] = []
+  let hasLost = false
   let due = 0
 
-  const deliver = (piece: Piece): void => {
+  const deliver = (chunk: Chunk): void => {
     if (to.destroyed || to.writableEnded) return
-    if (piece === 'broken') to.resetAndDestroy()
-    else if (piece === 'end') to.end()
+    if (chunk === 'broken') to.resetAndDestroy()
+    else if (chunk === 'end') to.end()
     else {
-      const altered = rules.alter(piece)
+      const altered = rules.alter(chunk)
       if (altered === undefined) return
       to.write(altered)
-      rules.tell('passed')
+      rules.report('passed')
     }
   }
 
-  const lose = (piece: Piece): void => {
-    deaf = true
-    if (typeof piece !== 'string') rules.tell('dropped')
+  const lose = (chunk: Chunk): void => {
+    hasLost = true
+    if (typeof chunk !== 'string') rules.report('dropped')
   }
 
-  const route = (piece: Piece): void => {
+  const route = (chunk: Chunk): void => {
     const flow = rules.flow()
-    if (deaf || flow === 'drop') lose(piece)
+    if (hasLost || flow === 'drop') lose(chunk)
     else if (flow === 'hold') {
-      waiting.push(piece)
-      if (typeof piece !== 'string') rules.tell('held')
-    } else deliver(piece)
+      held.push(chunk)
+      if (typeof chunk !== 'string') rules.report('held')
+    } else deliver(chunk)
   }
 
-  const arrive = (piece: Piece): void => {
+  const arrive = (chunk: Chunk): void => {
     const now = performance.now()
-    due = Math.max(due, now + rules.travel())
-    if (due <= now && travelling.length === 0) {
-      route(piece)
+    due = Math.max(due, now + rules.latency())
+    if (due <= now && inTransit.length === 0) {
+      route(chunk)
       return
     }
-    // Timers may pass each other; pieces may not.
-    travelling.push(piece)
-    setTimeout(() => route(travelling.shift()!), due - now)
+    // Timers may fire out of order; chunks must not.
+    inTransit.push(chunk)
+    setTimeout(() => route(inTransit.shift()!), due - now)
   }
 
   from.on('data', arrive)
@@ -78,7 +79,7 @@ export function pipe(from: Socket, to: Socket, rules: PipeRules): Pipe {
 
   return {
     flush: () => {
-      if (rules.flow() !== 'hold') for (const piece of waiting.splice(0)) route(piece)
+      if (rules.flow() !== 'hold') for (const chunk of held.splice(0)) route(chunk)
     },
   }
 }

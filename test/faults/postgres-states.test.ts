@@ -7,10 +7,10 @@ import type { Store } from '../../src/store.ts'
 import { aLetter } from '../../src/testing/index.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privatePostgres } from '../servers/private.ts'
-import { opened } from './backends.ts'
-import { outcomeOf, persist } from './outcome.ts'
+import { openStore } from './backends.ts'
+import { outcomeOf, retryUntilAnswered } from './outcome.ts'
 
-describe.skipIf(lacksPrivate.postgres())('a PostgreSQL in a state of its own', () => {
+describe.skipIf(lacksPrivate.postgres())('a PostgreSQL in an unusual state', () => {
   let server: PrivateServer
   let client: Client
   let store: Store
@@ -24,21 +24,21 @@ describe.skipIf(lacksPrivate.postgres())('a PostgreSQL in a state of its own', (
     await server?.remove()
   })
   beforeEach(async () => {
-    store = await opened(server.url)
+    store = await openStore(server.url)
   })
   afterEach(() => store.close())
 
   const set = async (value: 'on' | 'off'): Promise<void> => {
     await client.query(`alter system set default_transaction_read_only = ${value}`)
     await client.query('select pg_reload_conf()')
-    const look = async (): Promise<boolean> => {
+    const isSet = async (): Promise<boolean> => {
       const { rows } = await client.query('show default_transaction_read_only')
       return rows[0].default_transaction_read_only === value
     }
-    await until(`the server did not turn ${value}`, look, 10)
+    await until(`the server did not turn ${value}`, isSet, 10)
   }
 
-  it('that is read-only refuses captures, claims, renewals and results, reads go on, and all goes on afterwards', async () => {
+  it('refuses captures, claims, renewals and results while read-only, still reads, and recovers afterwards', async () => {
     const letter = aLetter({ id: systemClock.id() })
     await store.add([letter])
     const claim = () => store.claim({ worker: 'w', limit: 1, leaseMs: 60_000 })
@@ -48,29 +48,29 @@ describe.skipIf(lacksPrivate.postgres())('a PostgreSQL in a state of its own', (
       return store.apply([resolve(held!, by)])
     }
     await set('on')
-    const verbs = [
+    const calls = [
       () => store.add([aLetter({ id: systemClock.id() })]),
       claim,
       () => store.renew([{ id: letter.id, epoch: held!.epoch }], 60_000),
       settle,
     ]
-    // A session hears of the change before its next statement at the latest.
-    for (const verb of verbs) {
+    // A session sees the change before its next statement at the latest.
+    for (const call of calls) {
       const refused = async (): Promise<boolean> => {
-        const { error } = await outcomeOf<unknown>(verb())
+        const { error } = await outcomeOf<unknown>(call())
         if (!error) return false
         expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
         expect(error.message).toMatch(/read-only/)
         return true
       }
-      await until('a verb was not refused', refused, 10)
+      await until('a call was not refused', refused, 10)
     }
     expect((await store.get([letter.id]))[0]).toMatchObject({ lease: held!.lease })
     await set('off')
-    expect((await persist(settle)).value).toEqual(['written'])
+    expect((await retryUntilAnswered(settle)).value).toEqual(['written'])
   })
 
-  it('whose schema is gone refuses, and never recreates it', async () => {
+  it('refuses calls when its schema is gone, and never recreates the schema', async () => {
     await store.add([aLetter({ id: systemClock.id() })])
     await client.query('drop schema redrive cascade')
     const { error } = await outcomeOf(store.add([aLetter({ id: systemClock.id() })]))

@@ -10,8 +10,8 @@ beforeEach(async () => {
   echo = await createEcho()
   proxy = await createProxy(echo.url)
   caller = await call(proxy.port())
-  caller.say('hello')
-  await caller.hear(5)
+  caller.send('hello')
+  await caller.receive(5)
   await proxy.set('pass')
 })
 afterEach(() => {
@@ -20,11 +20,11 @@ afterEach(() => {
   echo.close()
 })
 
-const text = async (length: number): Promise<string> => (await caller.hear(length)).toString()
+const text = async (length: number): Promise<string> => (await caller.receive(length)).toString()
 
 describe('a proxy', () => {
-  it('passes requests and replies, and tells of each', async () => {
-    caller.say(' again')
+  it('passes requests and replies, and reports each', async () => {
+    caller.send(' again')
     expect(await text(11)).toBe('hello again')
     await Promise.all([proxy.seen('request passed'), proxy.seen('reply passed')])
   })
@@ -33,83 +33,83 @@ describe('a proxy', () => {
     const server = await createEcho()
     proxy.aim(server.url)
     const other = await call(proxy.port())
-    other.say('x')
-    await other.hear(1)
+    other.send('x')
+    await other.receive(1)
     server.close()
     expect(await other.ended).toBe('end')
   })
 
-  it('puts itself in the way of a URL', () => {
+  it('replaces the host and port of a URL with its own', () => {
     expect(proxy.through('postgres://me:secret@db.example:5432/shop?a=b')).toBe(
       `postgres://me:secret@127.0.0.1:${proxy.port()}/shop?a=b`,
     )
   })
 
-  it('as a blackhole carries nothing, and delivers all of it in order once it heals', async () => {
+  it('delivers nothing as a blackhole, and everything in order once it heals', async () => {
     await proxy.set('blackhole')
-    caller.say('1')
+    caller.send('1')
     await proxy.seen('request held')
-    caller.say('2')
+    caller.send('2')
     await proxy.seen('request held', 2)
-    expect(echo.heard()).toBe('hello')
+    expect(echo.received()).toBe('hello')
     await proxy.set('pass')
     expect(await text(7)).toBe('hello12')
   })
 
   it('can hold replies of requests that were served', async () => {
     await proxy.set('hold replies')
-    caller.say('!')
+    caller.send('!')
     await proxy.seen('reply held')
-    expect(echo.heard()).toBe('hello!')
-    expect(caller.heard().toString()).toBe('hello')
+    expect(echo.received()).toBe('hello!')
+    expect(caller.received().toString()).toBe('hello')
     await proxy.set('pass')
     expect(await text(6)).toBe('hello!')
   })
 
   it('can hold requests', async () => {
     await proxy.set('hold requests')
-    caller.say('!')
+    caller.send('!')
     await proxy.seen('request held')
-    expect(echo.heard()).toBe('hello')
+    expect(echo.received()).toBe('hello')
     await proxy.set('pass')
     expect(await text(6)).toBe('hello!')
   })
 
-  it('drops replies of requests that were served; that connection stays deaf, a new one is not', async () => {
+  it('drops replies of served requests; that connection receives nothing more, a new one works', async () => {
     await proxy.set('drop replies')
-    caller.say('!')
+    caller.send('!')
     await proxy.seen('reply dropped')
-    expect(echo.heard()).toBe('hello!')
+    expect(echo.received()).toBe('hello!')
     await proxy.set('pass')
-    caller.say('?')
+    caller.send('?')
     await proxy.seen('reply dropped')
-    expect(caller.heard().toString()).toBe('hello')
+    expect(caller.received().toString()).toBe('hello')
     const other = await call(proxy.port())
-    other.say('new')
-    expect((await other.hear(3)).toString()).toBe('new')
+    other.send('new')
+    expect((await other.receive(3)).toString()).toBe('new')
     other.close()
   })
 
-  it('drops requests, and the server never hears what comes after', async () => {
+  it('drops requests, and the server never receives later ones', async () => {
     await proxy.set('drop requests')
-    caller.say('!')
+    caller.send('!')
     await proxy.seen('request dropped')
     await proxy.set('pass')
-    caller.say('?')
+    caller.send('?')
     await proxy.seen('request dropped')
-    expect(echo.heard()).toBe('hello')
+    expect(echo.received()).toBe('hello')
   })
 
-  it('loses what it held when the mode turns to dropping', async () => {
+  it('drops held data when the mode changes to dropping', async () => {
     await proxy.set('hold replies')
-    caller.say('!')
+    caller.send('!')
     await proxy.seen('reply held')
     await proxy.set('drop replies')
     await proxy.seen('reply dropped')
-    expect(caller.heard().toString()).toBe('hello')
+    expect(caller.received().toString()).toBe('hello')
   })
 
-  it('resets standing connections and new ones', async () => {
+  it('resets existing and new connections', async () => {
     await proxy.set('reset')
     expect(await caller.ended).toBe('ECONNRESET')
     await call(proxy.port()).then(
@@ -118,38 +118,38 @@ describe('a proxy', () => {
     )
   })
 
-  it('refuses on the port where it listened, leaves standing connections, and listens there again', async () => {
+  it('refuses on its port, keeps existing connections, and listens on the same port again', async () => {
     const port = proxy.port()
     await proxy.set('refuse')
     await expect(call(port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
-    caller.say('!')
+    caller.send('!')
     expect(await text(6)).toBe('hello!')
     await proxy.set('pass')
     const other = await call(port)
-    other.say('back')
-    expect((await other.hear(4)).toString()).toBe('back')
+    other.send('back')
+    expect((await other.receive(4)).toString()).toBe('back')
     other.close()
   })
 
   it('truncates a reply in its middle, and ends the connection', async () => {
     await proxy.set('truncate')
-    caller.say('abcdef')
+    caller.send('abcdef')
     expect(await caller.ended).toBe('end')
-    expect(caller.heard().toString()).toBe('helloabc')
-    expect(echo.heard()).toBe('helloabcdef')
+    expect(caller.received().toString()).toBe('helloabc')
+    expect(echo.received()).toBe('helloabcdef')
     await proxy.seen('cut')
   })
 
-  it('turns replies into noise of the same length, and the seed tells which', async () => {
+  it('replaces replies with random bytes of the same length, determined by the seed', async () => {
     const noise = async (seed: number): Promise<string> => {
       const own = await createProxy(echo.url, seed)
       const other = await call(own.port())
       await own.set('garbage')
-      other.say('0123456789')
-      const heard = await other.hear(10)
+      other.send('0123456789')
+      const received = await other.receive(10)
       other.close()
       own.close()
-      return heard.toString('hex')
+      return received.toString('hex')
     }
     const [one, two, again] = [await noise(1), await noise(2), await noise(1)]
     expect(one).toHaveLength(20)
@@ -160,70 +160,70 @@ describe('a proxy', () => {
 
   it.each([0, 1, 3, 6])('cuts after exactly %i bytes of replies, once', async (bytes) => {
     proxy.cutAfter(bytes)
-    caller.say('abcdef')
+    caller.send('abcdef')
     expect(await caller.ended).toBe('end')
-    expect(caller.heard().toString()).toBe(`hello${'abcdef'.slice(0, bytes)}`)
-    expect(echo.heard()).toBe('helloabcdef')
+    expect(caller.received().toString()).toBe(`hello${'abcdef'.slice(0, bytes)}`)
+    expect(echo.received()).toBe('helloabcdef')
     const other = await call(proxy.port())
-    other.say('abcdef')
-    expect((await other.hear(6)).toString()).toBe('abcdef')
+    other.send('abcdef')
+    expect((await other.receive(6)).toString()).toBe('abcdef')
     other.close()
   })
 
   it('counts the bytes of several replies before it cuts', async () => {
     proxy.cutAfter(5)
-    caller.say('abc')
+    caller.send('abc')
     expect(await text(8)).toBe('helloabc')
-    caller.say('def')
+    caller.send('def')
     expect(await caller.ended).toBe('end')
-    expect(caller.heard().toString()).toBe('helloabcde')
+    expect(caller.received().toString()).toBe('helloabcde')
   })
 
-  it('cuts before a word that the server never hears, once', async () => {
+  it('cuts before a word that the server never receives, once', async () => {
     proxy.cutAt('last', 'before')
-    caller.say('first')
+    caller.send('first')
     expect(await text(10)).toBe('hellofirst')
-    caller.say('the last word')
+    caller.send('the last word')
     expect(await caller.ended).toBe('end')
-    expect(echo.heard()).toBe('hellofirst')
+    expect(echo.received()).toBe('hellofirst')
     const other = await call(proxy.port())
-    other.say('last')
-    expect((await other.hear(4)).toString()).toBe('last')
+    other.send('last')
+    expect((await other.receive(4)).toString()).toBe('last')
     other.close()
   })
 
-  it('cuts after a word that the server has answered, and only then; the answer is lost', async () => {
+  it('cuts when the server answers a word, and the answer is lost', async () => {
     const numbered = await createEcho((request) => (request === 'go' ? 'first;' : `${request};`))
     proxy.aim(numbered.url)
     const other = await call(proxy.port())
     proxy.cutAt('last', 'after')
-    other.say('go')
-    await other.hear(6)
-    other.say('last')
+    other.send('go')
+    await other.receive(6)
+    other.send('last')
     expect(await other.ended).toBe('end')
-    expect(numbered.heard()).toBe('golast')
-    expect(other.heard().toString()).toBe('first;')
+    expect(numbered.received()).toBe('golast')
+    expect(other.received().toString()).toBe('first;')
     numbered.close()
   })
 
-  it('keeps the order of what it delays', async () => {
+  it('keeps the order of delayed data', async () => {
     proxy.delay(1, 5)
     const words = Array.from({ length: 50 }, (_, index) => `${index};`)
     for (const [index, word] of words.entries()) {
-      caller.say(word)
+      caller.send(word)
       if (index % 10 === 0) await proxy.seen('request passed', 1)
     }
     const all = words.join('')
     expect(await text(5 + all.length)).toBe(`hello${all}`)
   })
 
-  it('aims new connections at another server, and leaves standing ones', async () => {
+  it('sends new connections to another server, and keeps existing ones', async () => {
     const second = await createEcho((request) => request.toUpperCase())
     proxy.aim(second.url)
     const other = await call(proxy.port())
-    other.say('word')
-    expect((await other.hear(4)).toString()).toBe('WORD')
-    caller.say('!')
+    other.send('word')
+    expect((await other.receive(4)).toString()).toBe('WORD')
+    caller.send('!')
     expect(await text(6)).toBe('hello!')
     other.close()
     second.close()
@@ -235,8 +235,8 @@ describe('a proxy', () => {
     expect(proxy.port()).not.toBe(port)
     await expect(call(port)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     const other = await call(proxy.port())
-    other.say('here')
-    expect((await other.hear(4)).toString()).toBe('here')
+    other.send('here')
+    expect((await other.receive(4)).toString()).toBe('here')
     other.close()
   })
 

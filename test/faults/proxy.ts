@@ -1,4 +1,4 @@
-// A TCP proxy on loopback that breaks connections in the ways that networks do, switched while it runs.
+// A TCP proxy on loopback that breaks connections as networks do. Its mode can change at run time.
 import { once } from 'node:events'
 import {
   createConnection,
@@ -10,51 +10,56 @@ import {
 import { chance } from '../crash/chance.ts'
 import { pipe, type Fate, type Flow, type Pipe } from './pipe.ts'
 
-/** What becomes of requests and of replies in each mode. */
+/** The flow of requests and of replies in each mode. */
 const modes = {
   pass: ['pass', 'pass'],
-  /** Half-open: both sides stay connected and hear nothing. What was said arrives when the mode ends. */
+  /**
+   * Half-open: both sides stay connected and receive nothing. Held data arrives when the mode ends.
+   */
   blackhole: ['hold', 'hold'],
   'hold requests': ['hold', 'pass'],
   'hold replies': ['pass', 'hold'],
-  /** Lost for good: a connection that lost something stays deaf in that direction, in every later mode. */
+  /** A connection that lost data delivers nothing more in that direction, in any later mode. */
   'drop requests': ['drop', 'pass'],
   'drop replies': ['pass', 'drop'],
-  /** The first half of the next reply arrives, then the connection ends. The mode lasts: so do its cuts. */
+  /** The first half of each next reply arrives, then the connection ends. */
   truncate: ['pass', 'pass'],
-  /** Replies arrive as noise of the same length. */
+  /** Replies arrive as random bytes of the same length. */
   garbage: ['pass', 'pass'],
-  /** All connections are reset, and each new one is. */
+  /** All existing and new connections are reset. */
   reset: ['pass', 'pass'],
-  /** Nobody listens. Connections that stand are left alone; `reset` them first for a server that is gone. */
+  /**
+   * The port is closed. Existing connections stay open; `reset` them first to simulate a dead
+   * server.
+   */
   refuse: ['pass', 'pass'],
 } as const satisfies Record<string, readonly [requests: Flow, replies: Flow]>
 
 export type Mode = keyof typeof modes
 
-type Said = 'request' | 'reply'
-export type ProxyEvent = 'connect' | 'cut' | 'reset' | `${Said} ${Fate}`
+type Direction = 'request' | 'reply'
+export type ProxyEvent = 'connect' | 'cut' | 'reset' | `${Direction} ${Fate}`
 
 export interface Proxy {
   readonly port: () => number
-  /** The URL of a server, with this proxy in its way. */
+  /** The URL of a server, with the host and port of this proxy. */
   readonly through: (url: string) => string
-  /** Resolves once the mode holds. Events are counted anew from then on. */
+  /** Resolves once the mode is active. Resets the event counts. */
   readonly set: (mode: Mode) => Promise<void>
-  /** Each piece travels this long and up to `jitter` longer, in either direction. The order stays. */
+  /** Delays each chunk by `ms` plus up to `jitter`, in both directions. The order is preserved. */
   readonly delay: (ms: number, jitter?: number) => void
-  /** Lets this many bytes of replies pass, then ends the connection at exactly that byte, once. */
+  /** Ends one connection after exactly this many bytes of replies. */
   readonly cutAfter: (bytes: number) => void
   /**
-   * The next connection that says these words is cut, once: before the server hears them, or after it has answered with the same
-   * words, as Postgres does when a command is done. That answer is lost.
+   * Cuts the next connection that sends these words, once: before the server receives them, or when
+   * the server replies with the same words, as Postgres does after a command. That reply is lost.
    */
   readonly cutAt: (words: string, when: 'before' | 'after') => void
-  /** Resolves once an event has happened so often since the mode was set. */
+  /** Resolves once an event has happened `times` times since the mode was set. */
   readonly seen: (event: ProxyEvent, times?: number) => Promise<void>
-  /** New connections go to this server from now on. */
+  /** Sends new connections to this server. */
   readonly aim: (url: string) => void
-  /** Listens on another port. Connections that stand are left alone. */
+  /** Listens on another port. Existing connections stay open. */
   readonly move: () => Promise<void>
   readonly close: () => void
 }
@@ -67,9 +72,11 @@ interface Pair {
   readonly pipes: readonly Pipe[]
 }
 
-/** A proxy before the server of a URL. The same seed gives the same jitter and the same noise. */
+/**
+ * Creates a proxy for the server of a URL. The same seed gives the same jitter and random bytes.
+ */
 export async function createProxy(url: string, seed = 1): Promise<Proxy> {
-  const drawn = chance(seed)
+  const random = chance(seed)
   const pairs = new Set<Pair>()
   const counts = new Map<ProxyEvent, number>()
   const waiters = new Set<() => void>()
@@ -81,37 +88,37 @@ export async function createProxy(url: string, seed = 1): Promise<Proxy> {
   let listener: Server | undefined
   let port = 0
 
-  const tell = (event: ProxyEvent): void => {
+  const report = (event: ProxyEvent): void => {
     counts.set(event, (counts.get(event) ?? 0) + 1)
-    for (const look of waiters) look()
+    for (const check of waiters) check()
   }
 
-  const travel = (): number => latency.ms + drawn.next() * latency.jitter
+  const drawLatency = (): number => latency.ms + random.next() * latency.jitter
 
-  /** The client gets these last bytes and the end in order; a reset could take back what it has not read yet. */
+  /** Ends the connection normally after the last bytes; a reset could discard unread data. */
   const cut = (client: Socket, server: Socket, last: Buffer): undefined => {
     server.destroy()
     client.end(last)
-    tell('cut')
+    report('cut')
   }
 
-  const alterReply = (client: Socket, server: Socket, piece: Buffer): Buffer | undefined => {
-    if (mode === 'truncate') return cut(client, server, piece.subarray(0, piece.length / 2))
+  const alterReply = (client: Socket, server: Socket, chunk: Buffer): Buffer | undefined => {
+    if (mode === 'truncate') return cut(client, server, chunk.subarray(0, chunk.length / 2))
     if (allowance !== undefined) {
-      if (piece.length >= allowance) {
-        const last = piece.subarray(0, allowance)
+      if (chunk.length >= allowance) {
+        const last = chunk.subarray(0, allowance)
         allowance = undefined
         return cut(client, server, last)
       }
-      allowance -= piece.length
+      allowance -= chunk.length
     }
-    return mode === 'garbage' ? Buffer.from(piece.map(() => drawn.next() * 256)) : piece
+    return mode === 'garbage' ? Buffer.from(chunk.map(() => random.next() * 256)) : chunk
   }
 
   const reset = ({ client, server }: Pair): void => {
     client.resetAndDestroy()
     server.resetAndDestroy()
-    tell('reset')
+    report('reset')
   }
 
   const accept = (client: Socket): void => {
@@ -123,42 +130,42 @@ export async function createProxy(url: string, seed = 1): Promise<Proxy> {
     client.setNoDelay(true)
     server.setNoDelay(true)
     let fatal: string | undefined
-    const alter = (said: Said, piece: Buffer): Buffer | undefined => {
-      if (said === 'reply') {
-        const isFatal = fatal !== undefined && piece.includes(fatal)
-        return isFatal ? cut(client, server, nothing) : alterReply(client, server, piece)
+    const alter = (direction: Direction, chunk: Buffer): Buffer | undefined => {
+      if (direction === 'reply') {
+        const isFatal = fatal !== undefined && chunk.includes(fatal)
+        return isFatal ? cut(client, server, nothing) : alterReply(client, server, chunk)
       }
-      if (!trap || !piece.includes(trap.words)) return piece
+      if (!trap || !chunk.includes(trap.words)) return chunk
       const { words, when } = trap
       trap = undefined
       if (when === 'before') return cut(client, server, nothing)
       fatal = words
-      return piece
+      return chunk
     }
-    const rules = (said: Said, index: 0 | 1) => ({
-      travel,
+    const rules = (direction: Direction, index: 0 | 1) => ({
+      latency: drawLatency,
       flow: (): Flow => modes[mode][index],
-      alter: (piece: Buffer) => alter(said, piece),
-      tell: (fate: Fate) => tell(`${said} ${fate}`),
+      alter: (chunk: Buffer) => alter(direction, chunk),
+      report: (fate: Fate) => report(`${direction} ${fate}`),
     })
     const requests = pipe(client, server, rules('request', 0))
     const pair = { client, server, pipes: [requests, pipe(server, client, rules('reply', 1))] }
     pairs.add(pair)
-    const leave = (): void => {
+    const forget = (): void => {
       if (client.destroyed && server.destroyed) pairs.delete(pair)
     }
-    client.once('close', leave)
-    server.once('close', leave)
-    tell('connect')
+    client.once('close', forget)
+    server.once('close', forget)
+    report('connect')
     if (mode === 'reset') reset(pair)
   }
 
-  const listen = async (wished: number): Promise<void> => {
-    listener = createServer({ allowHalfOpen: true }, accept).listen(wished, '127.0.0.1')
+  const listen = async (requested: number): Promise<void> => {
+    listener = createServer({ allowHalfOpen: true }, accept).listen(requested, '127.0.0.1')
     await once(listener, 'listening')
     port = (listener.address() as AddressInfo).port
   }
-  const deafen = (): void => {
+  const stopListening = (): void => {
     listener?.close()
     listener = undefined
   }
@@ -172,10 +179,10 @@ export async function createProxy(url: string, seed = 1): Promise<Proxy> {
       through.port = String(port)
       return through.href
     },
-    set: async (wished) => {
-      mode = wished
+    set: async (requested) => {
+      mode = requested
       counts.clear()
-      if (mode === 'refuse') deafen()
+      if (mode === 'refuse') stopListening()
       else if (listener === undefined) await listen(port)
       if (mode === 'reset') for (const pair of pairs) reset(pair)
       for (const pair of pairs) for (const each of pair.pipes) each.flush()
@@ -191,23 +198,23 @@ export async function createProxy(url: string, seed = 1): Promise<Proxy> {
     },
     seen: (event, times = 1) =>
       new Promise((resolve) => {
-        const look = (): void => {
+        const check = (): void => {
           if ((counts.get(event) ?? 0) < times) return
-          waiters.delete(look)
+          waiters.delete(check)
           resolve()
         }
-        waiters.add(look)
-        look()
+        waiters.add(check)
+        check()
       }),
     aim: (url) => {
       target = new URL(url)
     },
     move: async () => {
-      deafen()
+      stopListening()
       await listen(0)
     },
     close: () => {
-      deafen()
+      stopListening()
       for (const { client, server } of pairs) {
         client.destroy()
         server.destroy()

@@ -28,15 +28,15 @@ describe.skipIf(missing)('a tap on a queue of RabbitMQ', () => {
     await place.clear()
   })
 
-  const started = async (keep: Keep): Promise<void> => {
+  const startTap = async (keep: Keep): Promise<void> => {
     tap = rabbitmqTap({ url: proxy.through(url), queue: dead, keep, concurrency: 100 })
     await tap.start()
   }
 
-  const waiting = (): Promise<number> =>
+  const countWaiting = (): Promise<number> =>
     onRabbitMQ(url, async (channel) => (await channel.checkQueue(dead)).messageCount)
 
-  it('that is cut off while it keeps a hundred has acknowledged none: all come again, and are kept under the same ids', async () => {
+  it('disconnected while it stores a hundred acknowledges none: all return with the same ids', async () => {
     const ids = Array.from({ length: 100 }, (_, n) => `m-${n}`)
     await onRabbitMQ(url, async (channel) => {
       for (const messageId of ids) channel.sendToQueue(dead, Buffer.from('x'), { messageId })
@@ -44,7 +44,7 @@ describe.skipIf(missing)('a tap on a queue of RabbitMQ', () => {
     })
     const begun = inbox<string>()
     const gate = Promise.withResolvers<void>()
-    await started(async ({ messageId }) => {
+    await startTap(async ({ messageId }) => {
       begun.put(messageId)
       await gate.promise
     })
@@ -54,19 +54,19 @@ describe.skipIf(missing)('a tap on a queue of RabbitMQ', () => {
       return [...some].toSorted()
     }
     expect(await next()).toEqual(ids.toSorted())
-    expect(await waiting()).toBe(0)
+    expect(await countWaiting()).toBe(0)
     await proxy.set('reset')
-    await expect.poll(waiting).toBe(100)
+    await expect.poll(countWaiting).toBe(100)
     await proxy.set('pass')
     expect(await next()).toEqual(ids.toSorted())
     gate.resolve()
     await tap!.stop()
-    expect(await waiting()).toBe(0)
+    expect(await countWaiting()).toBe(0)
   })
 
-  it('that was deleted is waited for, and read once it is there again', async () => {
+  it('waits for a deleted queue, and reads it once it exists again', async () => {
     const kept = inbox<string>()
-    await started(async ({ messageId }) => kept.put(messageId))
+    await startTap(async ({ messageId }) => kept.put(messageId))
     await onRabbitMQ(url, (channel) => channel.deleteQueue(dead))
     await onRabbitMQ(url, async (channel) => {
       await channel.assertQueue(dead)

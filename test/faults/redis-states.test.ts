@@ -7,9 +7,9 @@ import type { Store } from '../../src/store.ts'
 import { aLetter } from '../../src/testing/index.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privateRedis } from '../servers/private.ts'
-import { opened } from './backends.ts'
+import { openStore } from './backends.ts'
 
-describe.skipIf(lacksPrivate.redis())('a Redis that lost something', () => {
+describe.skipIf(lacksPrivate.redis())('a Redis that lost data', () => {
   let server: PrivateServer
   let folder: string
   beforeEach(async () => {
@@ -21,7 +21,7 @@ describe.skipIf(lacksPrivate.redis())('a Redis that lost something', () => {
   })
   afterEach(() => server.remove())
 
-  /** The file that commands are appended to. */
+  /** The append-only file. */
   function journal(): string {
     const below = join(folder, 'appendonlydir')
     return join(
@@ -30,8 +30,8 @@ describe.skipIf(lacksPrivate.redis())('a Redis that lost something', () => {
     )
   }
 
-  /** All letters: each whole, and as many as are counted. */
-  async function whole(store: Store): Promise<Map<string, string>> {
+  /** The state of each letter, after a check that all are intact and the counters agree. */
+  async function readIntact(store: Store): Promise<Map<string, string>> {
     const { items } = await store.find({ order: 'oldest', limit: 100, payload: true })
     expect(items.filter(({ corrupt }) => corrupt !== undefined)).toEqual([])
     const states = Object.fromEntries(await store.tally('state'))
@@ -41,9 +41,9 @@ describe.skipIf(lacksPrivate.redis())('a Redis that lost something', () => {
     return new Map(items.map(({ id, state }) => [id, state]))
   }
 
-  it('since its journal was cut short, is as before or as after each write, wherever the cut is', async () => {
+  it('has the state before or after each write, wherever its journal was truncated', async () => {
     const letters = [1, 2, 3, 4].map(() => aLetter())
-    const store = await opened(server.url)
+    const store = await openStore(server.url)
     for (const letter of letters) await store.add([letter])
     const before = readFileSync(journal()).length
     const by = { at: letters[0]!.updatedAt, actor: 'ada', guard: 'version' } as const
@@ -58,8 +58,8 @@ describe.skipIf(lacksPrivate.redis())('a Redis that lost something', () => {
       writeFileSync(file, bytes)
       truncateSync(file, bytes.length - cut)
       await server.start()
-      const again = await opened(server.url)
-      const states = await whole(again)
+      const again = await openStore(server.url)
+      const states = await readIntact(again)
       const after = [...states.values()].filter((state) => state === 'resolved').length
       seen.add(`${states.size} letters, ${after} resolved`)
       await again.close()

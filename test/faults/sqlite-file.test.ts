@@ -32,19 +32,19 @@ async function open(at = path): Promise<Store> {
   return store
 }
 
-const counted = async (store: Store): Promise<number> =>
+const countLetters = async (store: Store): Promise<number> =>
   [...(await store.tally('state')).values()].reduce((sum, n) => sum + n, 0)
 
-/** All ids that the store lists. Each letter is whole, and as many are counted as are there. */
-async function wholeIds(store: Store): Promise<string[]> {
+/** The ids of all letters, after a check that all are intact and the counters agree. */
+async function readIntactIds(store: Store): Promise<string[]> {
   const { items } = await store.find({ order: 'oldest', limit: 1000, payload: true })
   expect(items.filter(({ corrupt }) => corrupt !== undefined)).toEqual([])
-  expect(await counted(store)).toBe(items.length)
+  expect(await countLetters(store)).toBe(items.length)
   return items.map(({ id }) => id)
 }
 
-describe('a SQLite file that others lay hands on', () => {
-  it('is written to no more once another file stands in its place, and that one is left alone', async () => {
+describe('a SQLite file that others change', () => {
+  it('gets no more writes once it was replaced, and the new file is left alone', async () => {
     const store = await open()
     await store.add([aLetter()])
     const other = join(directory.path, 'other.db')
@@ -57,26 +57,26 @@ describe('a SQLite file that others lay hands on', () => {
   })
 
   it.each([
-    ['may not be read by this process', 0o600, 0o755],
-    ['stands in a folder that may not be written to', 0o444, 0o755],
+    ['is not readable by this process', 0o600, 0o755],
+    ['is in a folder that is not writable', 0o444, 0o755],
   ])('is refused when it %s', async (_, fileMode, folderMode) => {
     await (await open()).close()
     const before = readFileSync(path)
     chmodSync(path, fileMode)
     chmodSync(directory.path, folderMode)
-    const script = join(import.meta.dirname, 'acting.ts')
-    // Root may do anything, so the process is somebody else.
-    const somebody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
+    const script = join(import.meta.dirname, 'disk-fault-store.ts')
+    // Root ignores permissions, so the process runs as another user.
+    const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
     if (process.getuid?.() !== 0) chmodSync(path, 0o400)
     const env = { ...process.env, NODE_COMPILE_CACHE: '' }
-    const run = promisify(execFile)(process.execPath, [script, path], { ...somebody, env })
+    const run = promisify(execFile)(process.execPath, [script, path], { ...user, env })
     expect((await run).stdout).toMatch(/^refused open 1 INVALID_CONFIG\nrefused open 2/)
     expect(readFileSync(path).equals(before)).toBe(true)
   })
 })
 
 describe('a backup of a SQLite file', () => {
-  it('that is made while letters come in has all that was acknowledged before, whole and counted', async () => {
+  it('made while letters arrive has every letter acknowledged before, intact and counted', async () => {
     const store = await open()
     const before = Array.from({ length: 300 }, () => aLetter())
     await store.add(before)
@@ -91,12 +91,12 @@ describe('a backup of a SQLite file', () => {
     await copying
     source.close()
     expect(during).toBeGreaterThan(0)
-    const ids = await wholeIds(await open(copy))
+    const ids = await readIntactIds(await open(copy))
     expect(ids).toEqual(expect.arrayContaining(before.map(({ id }) => id)))
-    expect(await counted(store)).toBe(300 + during)
+    expect(await countLetters(store)).toBe(300 + during)
   })
 
-  it('that is put back under a running worker lets it settle nothing, and fences its lease', async () => {
+  it('restored under a running worker lets that worker settle nothing, and fences its lease', async () => {
     const old = await open()
     const letter = aLetter()
     await old.add([letter])
@@ -121,7 +121,7 @@ describe('a backup of a SQLite file', () => {
 })
 
 describe('a damaged SQLite file', () => {
-  it('has all letters up to the damaged place of its WAL, whole and counted', async () => {
+  it('has all letters up to the damage in its WAL, intact and counted', async () => {
     const store = await open()
     const letters = Array.from({ length: 30 }, () => aLetter())
     for (const letter of letters) await store.add([letter])
@@ -131,13 +131,13 @@ describe('a damaged SQLite file', () => {
     const middle = Math.floor(wal.length / 2)
     wal[middle] = wal[middle]! ^ 1
     writeFileSync(`${damaged}-wal`, wal)
-    const ids = await wholeIds(await open(damaged))
+    const ids = await readIntactIds(await open(damaged))
     expect(ids.length).toBeGreaterThan(0)
     expect(ids.length).toBeLessThan(30)
     expect(ids).toEqual(letters.slice(0, ids.length).map(({ id }) => id))
   })
 
-  it('answers or says that it is damaged, whichever page is overwritten', async () => {
+  it('answers or reports the damage, whichever page is overwritten', async () => {
     const store = await open()
     await store.add(Array.from({ length: 40 }, () => aLetter()))
     await store.close()
@@ -164,9 +164,9 @@ describe('a damaged SQLite file', () => {
       )
       for (const reason of refusals) expect(reason).toBeInstanceOf(RedriveError)
       const list = answers[1]
-      const whole =
+      const intact =
         list.status === 'fulfilled' && list.value.items.filter(({ corrupt }) => !corrupt).length
-      if (refusals.length > 0 || whole !== 40) noticed.push(page)
+      if (refusals.length > 0 || intact !== 40) noticed.push(page)
     }
     expect(noticed.length).toBeGreaterThan(5)
   })

@@ -26,7 +26,7 @@ describe('a tap on a dead letter queue of SQS', () => {
     await server.stop()
   })
 
-  const started = async (keep: Keep): Promise<Tap> => {
+  const startTap = async (keep: Keep): Promise<Tap> => {
     const tap = sqsTap({
       url: `sqs://127.0.0.1:${server.port}/dead?region=us-east-1`,
       connection: { credentials },
@@ -38,45 +38,45 @@ describe('a tap on a dead letter queue of SQS', () => {
     return tap
   }
 
-  const inDead = (): number => {
+  const countDead = (): number => {
     const { ready, inflight } = server.inspectQueue('dead')!.messages
     return ready.length + inflight.length
   }
 
-  /** As if keeping took longer than the receipt lasts. */
-  const lapse = async (): Promise<void> => {
+  /** Ends the visibility timeout, as if storing took longer. */
+  const expireReceipt = async (): Promise<void> => {
     const { url: QueueUrl, messages } = server.inspectQueue('dead')!
     const ReceiptHandle = messages.inflight[0]!.receiptHandle
-    const asked = { QueueUrl, ReceiptHandle, VisibilityTimeout: 0 }
-    await client.send(new ChangeMessageVisibilityCommand(asked))
+    const request = { QueueUrl, ReceiptHandle, VisibilityTimeout: 0 }
+    await client.send(new ChangeMessageVisibilityCommand(request))
   }
 
-  it('deletes nothing before it is kept, though it took so long that another has it too, under the same id', async () => {
+  it('deletes a message only after it is stored, even if a second tap received it meanwhile', async () => {
     const slow = inbox<string>()
     const gate = inbox<void>()
-    await started(async ({ messageId }) => {
+    await startTap(async ({ messageId }) => {
       slow.put(messageId)
       await gate.next()
     })
     server.sendMessage('dead', 'poison')
     const id = await slow.next()
-    expect(inDead()).toBe(1)
-    await lapse()
+    expect(countDead()).toBe(1)
+    await expireReceipt()
     const fast = inbox<string>()
-    await started(async ({ messageId }) => {
-      expect(inDead()).toBe(1)
+    await startTap(async ({ messageId }) => {
+      expect(countDead()).toBe(1)
       fast.put(messageId)
     })
     expect(await fast.next()).toBe(id)
-    await expect.poll(inDead).toBe(0)
+    await expect.poll(countDead).toBe(0)
     gate.put()
     await Promise.all(taps.splice(0).map((tap) => tap.stop()))
-    expect(inDead()).toBe(0)
+    expect(countDead()).toBe(0)
   })
 
-  it('fails to send back to a queue that is gone, and the letter can go once it is there again', async () => {
+  it('fails to return a letter to a deleted queue, and returns it once the queue exists again', async () => {
     const kept = inbox<ForeignLetter>()
-    const tap = await started(async (letter) => kept.put(letter))
+    const tap = await startTap(async (letter) => kept.put(letter))
     server.sendMessage('dead', 'poison')
     const letter = await kept.next()
     server.deleteQueue('orders')
@@ -86,9 +86,9 @@ describe('a tap on a dead letter queue of SQS', () => {
     expect(server.inspectQueue('orders')!.messages.ready).toHaveLength(1)
   })
 
-  it('refuses to send back what was edited to be larger than SQS takes', async () => {
+  it('refuses to return a letter that was edited to exceed the size limit of SQS', async () => {
     const kept = inbox<ForeignLetter>()
-    const tap = await started(async (letter) => kept.put(letter))
+    const tap = await startTap(async (letter) => kept.put(letter))
     server.sendMessage('dead', 'poison')
     const body = Buffer.alloc(2 * 1024 ** 2, 'x')
     const back = tap.returnToSource({ ...(await kept.next()), body }, 1)

@@ -1,4 +1,4 @@
-// What a process asked of the kernel, in order, and faults put in between, by strace.
+// Traces the system calls of processes with strace, and injects faults.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -7,13 +7,13 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { findProgram } from '../../scripts/servers/machine.ts'
 
-/** One call. Calls of several threads may overlap: `start` and `end` are lines of the trace. */
+/** One system call. Calls of several threads may overlap: `start` and `end` are line numbers. */
 export interface Syscall {
   readonly pid: number
   readonly name: string
   /** The file or socket of the first argument, as strace -yy names it. */
   readonly target: string
-  /** The arguments as text: binary bytes are escaped, words can be searched. */
+  /** The arguments as a string: binary bytes are escaped, words can be searched. */
   readonly text: string
   readonly ok: boolean
   readonly start: number
@@ -22,9 +22,9 @@ export interface Syscall {
 
 const program = findProgram('strace')
 
-/** Why nothing can be traced here, or nothing. Use with `describe.skipIf`. */
+/** Why tracing is impossible here; undefined if it works. Use with `describe.skipIf`. */
 export function lacksStrace(): string | undefined {
-  if (process.platform !== 'linux') return 'strace is there on Linux only'
+  if (process.platform !== 'linux') return 'strace is available on Linux only'
   if (!program) return 'strace is not installed'
   try {
     execFileSync(program, ['-f', '-o', '/dev/null', '-e', 'trace=fdatasync', 'true'])
@@ -34,7 +34,7 @@ export function lacksStrace(): string | undefined {
   }
 }
 
-/** Why running processes cannot be traced here, or nothing. A process may be allowed to trace only what it starts. */
+/** Why running processes cannot be traced here; undefined if they can. */
 export function lacksAttach(): string | undefined {
   const lacking = lacksStrace()
   if (lacking) return lacking
@@ -47,18 +47,18 @@ export function lacksAttach(): string | undefined {
   }
 }
 
-/** Calls that write, sync, hear and say: the same on x64 and arm64. */
+/** Calls that write, sync, receive and send: the same on x64 and arm64. */
 const watched =
   'write,writev,pwrite64,pwritev,fsync,fdatasync,read,recvfrom,sendto,sendmsg,openat,close'
 
 export interface Tracing {
-  /** Ends the tracing and lets the processes go on. */
+  /** Ends the tracing; the processes continue. */
   readonly stop: () => Promise<void>
-  /** What they did, once it has ended. */
+  /** The traced calls, available after `stop`. */
   readonly calls: () => Syscall[]
 }
 
-/** Traces processes that run, and all that they start. Resolves once each of them is traced. */
+/** Traces running processes and their children. Resolves once all are traced. */
 export async function attach(pids: readonly number[]): Promise<Tracing> {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-strace-'))
   const file = join(folder, 'trace')
@@ -68,7 +68,7 @@ export async function attach(pids: readonly number[]): Promise<Tracing> {
   const ended = once(strace, 'exit')
   const waiting = new Set(pids)
   for await (const line of createInterface(strace.stderr)) {
-    // One that has ended meanwhile cannot be traced, and need not be.
+    // A process that has ended meanwhile needs no tracing.
     const gone = /PTRACE_SEIZE, (\d+)\): No such process/.exec(line)
     waiting.delete(Number((/Process (\d+) attached/.exec(line) ?? gone)?.[1]))
     if (waiting.size === 0) break
@@ -89,23 +89,23 @@ export async function attach(pids: readonly number[]): Promise<Tracing> {
   }
 }
 
-/** Runs a program to its end under strace. `more` are further arguments of strace, such as `-e inject=…`. */
-export async function traced(
+/** Runs a program under strace. `more` has further arguments of strace, such as `-e inject=…`. */
+export async function runTraced(
   command: readonly string[],
   more: readonly string[] = [],
-): Promise<{ calls: Syscall[]; said: string; code: number | null }> {
+): Promise<{ calls: Syscall[]; output: string; code: number | null }> {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-strace-'))
   const file = join(folder, 'trace')
   try {
     const trace = more.some((arg) => arg.startsWith('trace=')) ? [] : ['-e', `trace=${watched}`]
     const args = ['-f', '--seccomp-bpf', '-yy', '-s', '20000', ...trace, ...more, '-o', file]
     const child = spawn(program!, [...args, ...command], { stdio: ['ignore', 'pipe', 'inherit'] })
-    let said = ''
+    let output = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      said += text
+      output += text
     })
     const [code] = (await once(child, 'close')) as [number | null]
-    return { calls: readTrace(readFileSync(file, 'latin1')), said, code }
+    return { calls: readTrace(readFileSync(file, 'latin1')), output, code }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -115,8 +115,8 @@ const whole = /^(\d+) +(\w+)\((\d+<(.*?)>(?=[,) (]))?([\s\S]*)$/
 const resumed = /^(\d+) +<\.\.\. (\w+) resumed>([\s\S]*)$/
 
 /**
- * A traced thread stands still until its line is written, so what one call caused stands after it. A call that others
- * overlap has two lines: where it began, and where it ended.
+ * A traced thread is stopped until its line is written, so effects of a call come after it. A call
+ * that overlaps others has two lines: one for its start and one for its end.
  */
 export function readTrace(trace: string): Syscall[] {
   const calls: Syscall[] = []

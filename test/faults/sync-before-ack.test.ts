@@ -5,30 +5,30 @@ import { resolve } from '../../src/letter/moves.ts'
 import { aLetter } from '../../src/testing/index.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { temporaryDirectory } from '../stores/sqlite/sqlite-bench.ts'
-import { markOf, settleMarkOf, toldOf } from './marks.ts'
-import { opened } from './backends.ts'
-import { served } from './served.ts'
-import { attach, lacksAttach, lacksStrace, traced, type Syscall } from './strace.ts'
-import { unsynced, type Acts } from './synced.ts'
+import { captureMarker, settleMarker, acknowledgedMarker } from './trace-markers.ts'
+import { openStore } from './backends.ts'
+import { tracedServers } from './traced-servers.ts'
+import { attach, lacksAttach, lacksStrace, runTraced, type Syscall } from './strace.ts'
+import { findUnsynced, type TracedActions } from './find-unsynced.ts'
 
 const count = 50
-const script = join(import.meta.dirname, 'telling.ts')
+const script = join(import.meta.dirname, 'sync-trace-store.ts')
 
-const captures = (log: RegExp): Acts => ({
+const captureActions = (log: RegExp): TracedActions => ({
   count,
   log,
-  mark: markOf,
-  told: (n) => toldOf(markOf(n)),
-  served: false,
+  marker: captureMarker,
+  acknowledged: (n) => acknowledgedMarker(captureMarker(n)),
+  viaSocket: false,
 })
-const settles = (log: RegExp): Acts => ({
-  ...captures(log),
-  mark: settleMarkOf,
-  told: (n) => toldOf(settleMarkOf(n)),
+const settleActions = (log: RegExp): TracedActions => ({
+  ...captureActions(log),
+  marker: settleMarker,
+  acknowledged: (n) => acknowledgedMarker(settleMarker(n)),
 })
 
 const lacking = lacksStrace()
-describe.skipIf(lacking)(lacking ?? 'a process of ours', () => {
+describe.skipIf(lacking)(lacking ?? 'a process with a local file', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>
   let folder: string
   beforeEach(async () => {
@@ -39,14 +39,16 @@ describe.skipIf(lacking)(lacking ?? 'a process of ours', () => {
 
   async function run(...args: string[]): Promise<Syscall[]> {
     const command = [process.execPath, script, ...args, String(count)]
-    const { calls, code } = await traced(command)
+    const { calls, code } = await runTraced(command)
     expect(code).toBe(0)
     return calls
   }
 
-  /** Syncs of the folder itself before the first act was acknowledged: a new file's name is lost without. */
-  const nameSyncs = (calls: readonly Syscall[], of: string): Syscall[] => {
-    const first = calls.find(({ text }) => text.includes(toldOf(markOf(0))))!
+  /**
+   * Syncs of the folder before the first acknowledgement: without them, a new file name is lost.
+   */
+  const folderSyncs = (calls: readonly Syscall[], of: string): Syscall[] => {
+    const first = calls.find(({ text }) => text.includes(acknowledgedMarker(captureMarker(0))))!
     return calls.filter(
       ({ name, target, ok, end }) => name === 'fsync' && ok && target === of && end < first.start,
     )
@@ -54,93 +56,93 @@ describe.skipIf(lacking)(lacking ?? 'a process of ours', () => {
 
   const wal = /letters\.db-wal$/
 
-  it('has SQLite sync every capture and every settle before it is acknowledged', async () => {
+  it('syncs every capture and every settle in SQLite before the acknowledgement', async () => {
     const calls = await run('sqlite', join(folder, 'letters.db'), 'full')
-    expect(unsynced(calls, captures(wal))).toEqual([])
-    expect(unsynced(calls, settles(wal))).toEqual([])
-    expect(nameSyncs(calls, folder)).not.toEqual([])
+    expect(findUnsynced(calls, captureActions(wal))).toEqual([])
+    expect(findUnsynced(calls, settleActions(wal))).toEqual([])
+    expect(folderSyncs(calls, folder)).not.toEqual([])
   })
 
-  it('is caught when SQLite is told not to', async () => {
+  it('is detected when SQLite does not sync', async () => {
     const calls = await run('sqlite', join(folder, 'letters.db'), 'relaxed')
-    expect(unsynced(calls, captures(wal))).toHaveLength(count)
-    expect(unsynced(calls, settles(wal))).toHaveLength(count)
+    expect(findUnsynced(calls, captureActions(wal))).toHaveLength(count)
+    expect(findUnsynced(calls, settleActions(wal))).toHaveLength(count)
   })
 
-  it('has a mailbox in SQLite sync every message before it is sent, and what becomes of it with the next', async () => {
-    const mail = join(import.meta.dirname, 'telling-mail.ts')
+  it('syncs every message of a SQLite mailbox before the send resolves, and its outcome with the next', async () => {
+    const mail = join(import.meta.dirname, 'sync-trace-mailbox.ts')
     const command = [process.execPath, mail, join(folder, 'mail.db'), String(count)]
-    const { calls, code } = await traced(command)
+    const { calls, code } = await runTraced(command)
     expect(code).toBe(0)
-    // All that was written before a message was told of, what became of the one before among it.
-    expect(unsynced(calls, captures(/mail\.db-wal$/))).toEqual([])
+    // This covers everything written before a send resolved, including the previous outcome.
+    expect(findUnsynced(calls, captureActions(/mail\.db-wal$/))).toEqual([])
   })
 
-  it('has the spool sync every capture before it is acknowledged', async () => {
+  it('syncs every capture in the spool before the acknowledgement', async () => {
     const spool = join(folder, 'spool')
     mkdirSync(spool)
     const calls = await run('spool', spool, '-')
-    expect(unsynced(calls, captures(/\.spool$/))).toEqual([])
-    expect(nameSyncs(calls, spool)).not.toEqual([])
+    expect(findUnsynced(calls, captureActions(/\.spool$/))).toEqual([])
+    expect(folderSyncs(calls, spool)).not.toEqual([])
     expect(readdirSync(spool)).toEqual([expect.stringMatching(/\.spool$/)])
   })
 })
 
-describe.each(served)('a server: $name', (kind) => {
+describe.each(tracedServers)('a server: $name', (kind) => {
   const lacking = lacksAttach() ?? kind.lacks
   describe.skipIf(lacking)(lacking ?? 'that is traced', () => {
     let server: PrivateServer
     afterEach(() => server?.remove())
 
-    /** Does each act, and has the server hear of it once it was acknowledged. */
-    async function trace(acts: AsyncIterable<string>): Promise<Syscall[]> {
-      const teller = await kind.teller(server)
+    /** Runs each action, and sends the server a marker once the action was acknowledged. */
+    async function trace(markers: AsyncIterable<string>): Promise<Syscall[]> {
+      const sender = await kind.openSender(server)
       const tracing = await attach(await kind.pids(server))
       try {
-        for await (const mark of acts) await teller.tell(toldOf(mark))
+        for await (const marker of markers) await sender.send(acknowledgedMarker(marker))
       } finally {
-        await teller.end()
+        await sender.end()
         await tracing.stop()
       }
       return tracing.calls()
     }
 
-    async function* storing(): AsyncGenerator<string> {
-      const store = await opened(server.url)
+    async function* storeLetters(): AsyncGenerator<string> {
+      const store = await openStore(server.url)
       for (let n = 0; n < count; n++) {
-        const letter = aLetter({ queue: markOf(n), fingerprint: markOf(n) })
+        const letter = aLetter({ queue: captureMarker(n), fingerprint: captureMarker(n) })
         await store.add([letter])
-        yield markOf(n)
-        // Twice: a log in pages may cut one of them in two.
-        const mark = settleMarkOf(n)
-        const by = { at: letter.updatedAt, actor: mark, note: mark, guard: 'version' } as const
+        yield captureMarker(n)
+        // The marker is written twice: a page boundary of the log may split one of them.
+        const marker = settleMarker(n)
+        const by = { at: letter.updatedAt, actor: marker, note: marker, guard: 'version' } as const
         await store.apply([resolve(letter, by)])
-        yield mark
+        yield marker
       }
       await store.close()
     }
 
-    async function* plainly(): AsyncGenerator<string> {
-      const writer = await kind.write(server)
+    async function* writeStrings(): AsyncGenerator<string> {
+      const writer = await kind.openWriter(server)
       for (let n = 0; n < count; n++) {
-        await writer.tell(markOf(n))
-        yield markOf(n)
+        await writer.send(captureMarker(n))
+        yield captureMarker(n)
       }
       await writer.end()
     }
 
     it('syncs every capture and every settle of the store before it replies', async () => {
       server = await kind.begin()
-      const calls = await trace(storing())
-      expect(unsynced(calls, { ...captures(kind.log), served: true })).toEqual([])
-      expect(unsynced(calls, { ...settles(kind.log), served: true })).toEqual([])
+      const calls = await trace(storeLetters())
+      expect(findUnsynced(calls, { ...captureActions(kind.log), viaSocket: true })).toEqual([])
+      expect(findUnsynced(calls, { ...settleActions(kind.log), viaSocket: true })).toEqual([])
     }, 60_000)
 
-    it('is caught when it is told not to', async () => {
-      server = await kind.beginCareless()
-      const calls = await trace(plainly())
-      // It still syncs now and then, and one of the acts may have been in time for it.
-      const caught = unsynced(calls, { ...captures(kind.log), served: true })
+    it('is detected when it does not sync', async () => {
+      server = await kind.beginUnsynced()
+      const calls = await trace(writeStrings())
+      // The server still syncs periodically, which may cover some of the actions.
+      const caught = findUnsynced(calls, { ...captureActions(kind.log), viaSocket: true })
       expect(caught.length).toBeGreaterThan(count / 2)
     }, 60_000)
   })

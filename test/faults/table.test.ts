@@ -11,17 +11,17 @@ const rows = page.split(/^### /m).flatMap((section) => {
   if (id === undefined) return []
   return [...section.matchAll(/^\| ([a-z, ]+?) +\| (.*?) +\|$/gm)]
     .slice(1)
-    .map(([, kinds, holds]) => ({
+    .map(([, kinds, evidence]) => ({
       id,
       fault: fault!,
       kinds: kinds!.split(', '),
-      holds: holds!,
+      evidence: evidence!,
     }))
 })
 
 /** Tests as the page names them: a file and a title. */
-const named = rows.flatMap(({ id, holds }) =>
-  [...holds.matchAll(/`([^`]+\.ts)` "([^"]+)"/g)].map(
+const named = rows.flatMap(({ id, evidence }) =>
+  [...evidence.matchAll(/`([^`]+\.ts)` "([^"]+)"/g)].map(
     ([, file, title]) => [id, file!, title!] as const,
   ),
 )
@@ -43,13 +43,13 @@ describe('the table of faults', () => {
     expect(text.includes(title), title).toBe(true)
   })
 
-  it.each(ids)('says of %s for every store or mailbox what holds it, or why nothing does', (id) => {
+  it.each(ids)('names a test or a reason for %s and every store or mailbox', (id) => {
     const kinds = new Set(rows.filter((row) => row.id === id).flatMap((row) => row.kinds))
     expect([...kinds].sort()).toEqual(id.startsWith('H') ? mailboxes : stores)
   })
 
-  it('has the rows in their order, each with something said', () => {
+  it('has the rows in order, none of them empty', () => {
     expect([...new Set(rows.map(({ id }) => id))]).toEqual(ids)
-    expect(rows.filter(({ fault, holds }) => fault === '' || holds === '')).toEqual([])
+    expect(rows.filter(({ fault, evidence }) => fault === '' || evidence === '')).toEqual([])
   })
 })

@@ -7,39 +7,36 @@ import { DeadLetterQueue } from '../../src/queue.ts'
 import { ask } from '../mailboxes/redis/redis-bench.ts'
 import type { PrivateServer } from '../servers/control.ts'
 import { lacksPrivate, privateRedis } from '../servers/private.ts'
-import { mailboxKinds } from './mailbox-grounds.ts'
+import { mailboxKinds } from './mailbox-kinds.ts'
 import { outcomeOf } from './outcome.ts'
 import { createProxy } from './proxy.ts'
 
 const { postgres, redis, rabbitmq, nats, sqs, kafka } = mailboxKinds
 
-describe('a mailbox that letters are sent to', { concurrent: true, timeout: 60_000 }, () => {
+describe('a mailbox as the target of letters', { concurrent: true, timeout: 60_000 }, () => {
   for (const { kind, missing, begin } of [postgres, redis, rabbitmq, nats, sqs, kafka])
-    it.skipIf(missing)(
-      `of ${kind} keeps its letters waiting while it is away, and gets them once it is back`,
-      async () => {
-        const ground = await begin()
-        const url = ground.url('target')
-        const proxy = await createProxy(url)
-        await proxy.set('refuse')
-        try {
-          await delivered(proxy.through(url), url, () => proxy.set('pass'))
-        } finally {
-          proxy.close()
-          await ground.clear()
-        }
-      },
-    )
+    it.skipIf(missing)(`on ${kind} receives its letters once it is reachable again`, async () => {
+      const environment = await begin()
+      const url = environment.url('target')
+      const proxy = await createProxy(url)
+      await proxy.set('refuse')
+      try {
+        await deliverAfterOutage(proxy.through(url), url, () => proxy.set('pass'))
+      } finally {
+        proxy.close()
+        await environment.clear()
+      }
+    })
 })
 
-describe('a mailbox whose place was removed', { concurrent: true, timeout: 60_000 }, () => {
+describe('a mailbox whose storage was removed', { concurrent: true, timeout: 60_000 }, () => {
   for (const { kind, missing, begin } of [postgres, redis, rabbitmq, nats, kafka])
-    it.skipIf(missing)(`from ${kind} refuses what is sent to it, or has it`, async () => {
-      const ground = await begin()
-      const url = ground.url('target')
+    it.skipIf(missing)(`from ${kind} refuses a send, or stores the message`, async () => {
+      const environment = await begin()
+      const url = environment.url('target')
       const mailbox = await openMailbox(url)
       await mailbox.send('before')
-      await ground.clear()
+      await environment.clear()
       const { error } = await outcomeOf(mailbox.send('after'))
       const other = await openMailbox(url)
       try {
@@ -47,12 +44,12 @@ describe('a mailbox whose place was removed', { concurrent: true, timeout: 60_00
         expect(await other.approximateCount()).toBe(error ? 0 : 1)
       } finally {
         await Promise.all([mailbox.close(), other.close()])
-        await ground.clear()
+        await environment.clear()
       }
     })
 })
 
-describe.skipIf(lacksPrivate.redis())('a mailbox that wants a password', () => {
+describe.skipIf(lacksPrivate.redis())('a mailbox that requires a password', () => {
   let server: PrivateServer
   beforeAll(async () => {
     server = await privateRedis()
@@ -65,21 +62,26 @@ describe.skipIf(lacksPrivate.redis())('a mailbox that wants a password', () => {
     await ask(server.url, 'CLIENT', 'KILL', 'USER', 'app')
   }
 
-  it('keeps letters that come with another one, tells none of them, and gets them once it is right', async () => {
+  it('receives its letters once the password is right, and no message contains a password', async () => {
     await setPassword('second-secret')
     const url = `${server.url}#target`
-    const guarded = url.replace('//', '//app:first-secret@')
-    const told = await delivered(guarded, url, () => setPassword('first-secret'))
-    expect(told).toMatch(/user and password/)
-    expect(told).not.toContain('secret')
+    const urlWithPassword = url.replace('//', '//app:first-secret@')
+    const message = await deliverAfterOutage(urlWithPassword, url, () =>
+      setPassword('first-secret'),
+    )
+    expect(message).toMatch(/user and password/)
+    expect(message).not.toContain('secret')
   })
 })
 
-/** Has a letter sent to a mailbox that cannot be reached at first. Gives what the letter says of that. */
-async function delivered(
+/**
+ * Sends a letter to a mailbox that is unreachable at first. Returns the failure message of the
+ * letter.
+ */
+async function deliverAfterOutage(
   target: string,
   direct: string,
-  mend: () => Promise<void>,
+  repair: () => Promise<void>,
 ): Promise<string> {
   const dlq = await DeadLetterQueue.open('memory:', { backoff: fixed(100), maxRetries: 1000 })
   try {
@@ -94,8 +96,8 @@ async function delivered(
     const { failure, state } = (await dlq.get(id))!
     expect(failure).toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
     expect(['pending', 'retrying', 'parked']).toContain(state)
-    await mend()
-    // One that is not let in waits for a person.
+    await repair()
+    // A letter that was refused for its password waits for a person.
     if (state === 'parked') await dlq.retry(id)
     await resolved
     const mailbox = await openMailbox(direct)

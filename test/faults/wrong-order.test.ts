@@ -8,48 +8,52 @@ import { until } from '../../scripts/servers/machine.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
 import type { BugName } from '../crash/mailbox/bugs.ts'
 import { names } from '../crash/mailbox/child.ts'
-import { keptLetters } from '../crash/mailbox/dump.ts'
-import { judge, type Judgement } from '../crash/mailbox/judge.ts'
+import { readDeadLetters } from '../crash/mailbox/dump.ts'
+import { verify, type Findings } from '../crash/mailbox/verify.ts'
 import { openLedger, readLedgers } from '../crash/mailbox/ledger.ts'
 import { bytesOf, planHeader, type Plan } from '../crash/mailbox/plan.ts'
 import { shaOf } from '../crash/plan.ts'
-import { mailboxKinds, type MailboxKind } from './mailbox-grounds.ts'
+import { mailboxKinds, type MailboxKind } from './mailbox-kinds.ts'
 
-// The crash test runs the same consumers on the other kinds, with all bugs.
+// The crash test runs the same consumers on the other kinds of mailboxes, with all planted bugs.
 const { nats, sqs, kafka } = mailboxKinds
 
 describe(
-  'a consumer that dies before it has kept a dead message',
+  'a consumer that dies before it has stored a dead message',
   { concurrent: true, timeout: 60_000 },
   () => {
     for (const kind of [nats, sqs, kafka]) {
       it.skipIf(kind.missing)(
-        `of ${kind.kind} loses it when it acknowledges first, and the ledger says so`,
+        `of ${kind.kind} loses the message when it acknowledges first, and the ledger shows the loss`,
         () =>
-          playing(kind, async ({ start, judged }) => {
+          withMessage(kind, async ({ start, verify }) => {
             expect(await once(start('first', 'ack-before-keep'), 'exit')).toEqual([null, 'SIGKILL'])
-            expect(await judged()).toMatchObject({ sent: 1, dead: 0, lost: 1, stuck: 0 })
+            expect(await verify()).toMatchObject({ sent: 1, dead: 0, lost: 1, stuck: 0 })
           }),
       )
 
       it.skipIf(kind.missing)(
-        `of ${kind.kind} leaves it to the next one when it keeps first, as ours do`,
+        `of ${kind.kind} leaves the message to the next consumer when it stores first`,
         () =>
-          playing(kind, async ({ start, judged }) => {
+          withMessage(kind, async ({ start, verify }) => {
             expect(await once(start('first'), 'exit')).toEqual([null, 'SIGKILL'])
-            expect(await judged()).toMatchObject({ sent: 1, dead: 0, stuck: 1 })
+            expect(await verify()).toMatchObject({ sent: 1, dead: 0, stuck: 1 })
             const next = start('second')
-            await until('the next one took it', async () => (await judged()).stuck === 0, 40)
+            await until(
+              'the next consumer did not take the message',
+              async () => (await verify()).stuck === 0,
+              40,
+            )
             next.kill('SIGTERM')
             await once(next, 'exit')
-            expect(await judged()).toMatchObject({ sent: 1, dead: 1, lost: 0, stuck: 0 })
+            expect(await verify()).toMatchObject({ sent: 1, dead: 1, lost: 0, stuck: 0 })
           }),
       )
     }
   },
 )
 
-/** A message that is dead at once, since nobody can read it, and kills whoever is about to keep it, once. */
+/** An undecodable message, dead at once, that kills the first consumer about to store it. */
 const plan: Plan = {
   n: 1,
   kind: 'garbled',
@@ -58,25 +62,25 @@ const plan: Plan = {
   fault: { act: 'kill', point: 'before-keep' },
 }
 
-interface Play {
+interface Controls {
   start: (name: string, bug?: BugName) => ChildProcess
-  judged: () => Promise<Judgement>
+  verify: () => Promise<Findings>
 }
 
 const consumer = join(import.meta.dirname, '../crash/mailbox/consumer.ts')
 
-/** Sends the message, and lets the test start consumers of the crash test until it knows. */
-async function playing(
+/** Sends the message and lets the test start consumers of the crash test. */
+async function withMessage(
   { begin }: MailboxKind,
-  play: (given: Play) => Promise<void>,
+  work: (given: Controls) => Promise<void>,
 ): Promise<void> {
-  const ground = await begin()
+  const environment = await begin()
   const dir = mkdtempSync(join(tmpdir(), 'redrive-order-'))
   const ledgers = join(dir, 'ledgers')
   const letters = `sqlite:${join(dir, 'letters.db')}`
   mkdirSync(ledgers)
   const children: ChildProcess[] = []
-  const mailbox = await openMailbox(ground.url(names.requests))
+  const mailbox = await openMailbox(environment.url(names.requests))
   try {
     const ledger = openLedger(ledgers, 'sender')
     const bytes = bytesOf(plan)
@@ -84,18 +88,18 @@ async function playing(
     ledger.write({ e: 'send.try', id: 'doomed', sha: shaOf(bytes), plan })
     await mailbox.send(bytes, { id: 'doomed', contentType: 'application/json', headers })
     ledger.write({ e: 'send.ok', id: 'doomed' })
-    await play({
+    await work({
       start: (name, bug) => {
-        const [url] = ground.url('').split('#')
+        const [url] = environment.url('').split('#')
         const settings = { dir: ledgers, name, seed: 1, url, letters, ...(bug ? { bug } : {}) }
         const child = fork(consumer, [JSON.stringify(settings)], { stdio: 'inherit' })
         children.push(child)
         return child
       },
-      judged: async () =>
-        judge({
+      verify: async () =>
+        verify({
           lines: readLedgers(ledgers),
-          dead: await keptLetters(letters),
+          dead: await readDeadLetters(letters),
           replies: [],
           left: await mailbox.approximateCount(),
           exact: true,
@@ -104,7 +108,7 @@ async function playing(
   } finally {
     for (const child of children) child.kill('SIGKILL')
     await mailbox.close()
-    await ground.clear()
+    await environment.clear()
     rmSync(dir, { recursive: true })
   }
 }

@@ -1,11 +1,11 @@
-// The clients of other systems that `npm run foreign` tries, as they are published.
+// The published clients of other systems that `npm run foreign` tests.
 import { classPath, fetchJars, lacksJava, type Jars } from '../../scripts/servers/java.ts'
 import type { Need } from '../../scripts/servers/install.ts'
 import { findProgram } from '../../scripts/servers/machine.ts'
 
 const logging = 'org.slf4j:slf4j-simple:1.7.36'
 
-/** What a test may run Java programs with. */
+/** The jars of Java programs. */
 export const clients = {
   /** The producer and the consumer of Apache Kafka. */
   kafka: {
@@ -35,7 +35,7 @@ export type Client = keyof typeof clients
 
 export const classPathOf = (client: Client): string => classPath(clients[client])
 
-/** What must be installed and fetched before the programs run. Java runs a source file only where its compiler is. */
+/** What must be installed before the programs run. Java needs its compiler to run a source file. */
 export const needs: readonly Need[] = Object.values(clients).map((jars) => ({
   name: jars.name,
   packages: ['default-jdk-headless', 'maven'],

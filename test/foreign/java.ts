@@ -6,26 +6,30 @@ import { createInterface } from 'node:readline'
 import { findProgram, run } from '../../scripts/servers/machine.ts'
 import { classPathOf, type Client } from './clients.ts'
 
-/** A Java program that runs. Each line of JSON that it prints is one answer; its other lines are its log. */
+/** A running Java program. Each printed line of JSON is one answer; all other lines are its log. */
 export interface JavaProgram extends AsyncDisposable {
   /** The next answer. Rejects with the log when the program ends without one. */
   next<T>(): Promise<T>
-  /** All further answers, once the program has ended. Rejects with the log when it ended with an error. */
+  /**
+   * All further answers, once the program has ended. Rejects with the log when it ended with an
+   * error.
+   */
   rest<T>(): Promise<T[]>
-  /** Ends it, and resolves when it has ended. Safe twice. */
+  /** Stops the program and resolves when it has exited. May be called twice. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 const stopMs = 20_000
 
-/** Compiles a source file into a folder, for classes that a program of the jars loads by their names. */
+/** Compiles a source file into a folder, for classes that a program loads by name. */
 export function compile(client: Client, source: string, folder: string): void {
   run(findProgram('javac')!, ['-cp', classPathOf(client), '-d', folder, source])
 }
 
 /**
- * Starts a program: a class of the jars, or the path of a source file, which Java compiles by itself. The class that has `main` is the
- * first in that file. `classes` is a folder of compiled classes besides the jars.
+ * Starts a program: a class of the jars, or the path of a source file, which Java compiles itself.
+ * The class with `main` is the first in that file. `classes` is a folder with further compiled
+ * classes.
  */
 export function java(
   client: Client,
@@ -84,7 +88,7 @@ export function java(
       return answers.splice(0) as T[]
     },
     [Symbol.asyncDispose]: async () => {
-      // Time to leave its consumer groups.
+      // Gives the program time to leave its consumer groups.
       child.kill('SIGTERM')
       const timer = setTimeout(() => child.kill('SIGKILL'), stopMs)
       await end

@@ -1,7 +1,8 @@
-// `npm run foreign`: tries Redrive with the real clients of other systems. Arguments choose test files, as those of vitest do.
+// `npm run foreign`: tests Redrive with the real clients of other systems. Arguments select test
+// files, as with vitest.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { start, stop } from '../../scripts/servers/fleet.ts'
+import { start, stop } from '../../scripts/servers/lifecycle.ts'
 import { install } from '../../scripts/servers/install.ts'
 import { servers } from '../../scripts/servers/table.ts'
 import { needs } from './clients.ts'
@@ -11,7 +12,7 @@ for (const [name, reason] of lacking) console.error(`${name} is missing: ${reaso
 if (lacking.size > 0) process.exit(1)
 
 const brokers = ['kafka', 'rabbitmq', 'nats']
-// A broker that the environment names is used instead of a private one.
+// A broker in the environment is used instead of a private one.
 const wanted = servers.filter(
   ({ name, variable }) => brokers.includes(name) && !process.env[variable],
 )

@@ -8,7 +8,7 @@ const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 
 describe('the package', () => {
-  it('has the code, the docs and nothing of the build', async () => {
+  it('contains the code and the docs, and no build files', async () => {
     const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
       cwd: root,
     })
@@ -26,7 +26,7 @@ describe('the package', () => {
     expect(manifest.scripts.prepack).toBe('node scripts/ready.mjs build')
   })
 
-  it('names where it is kept, and where to report problems', () => {
+  it('names its repository and its issue tracker', () => {
     expect(manifest.repository.url).toMatch(/^git\+https:/)
     expect(manifest.homepage).toMatch(/^https:/)
     expect(manifest.bugs).toMatch(/^https:/)

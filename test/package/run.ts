@@ -1,5 +1,5 @@
-// `npm run newcomer`: packs a clean clone, installs the tarball in an empty project, and runs the code blocks of README.md there, on
-// the oldest Node versions that are supported and on the newest.
+// `npm run newcomer`: packs a clean clone, installs the tarball in an empty project, and runs the
+// code blocks of README.md there, on the oldest supported Node versions and on the newest.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -56,7 +56,7 @@ try {
     )
     const kept = stdout.includes('charge-card') && stdout.includes('send-mail')
     report(
-      `Node ${is}: redrive list shows what the blocks kept`,
+      `Node ${is}: redrive list shows the stored letters`,
       status === 0 && kept,
       stdout + stderr,
     )

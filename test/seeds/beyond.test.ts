@@ -18,13 +18,13 @@ import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { aQueue, refused } from '../a-queue.ts'
 import { aLoop } from '../loops/a-loop.ts'
 import { clause, row } from './rows.ts'
-import { after, counts, deadOf, fails, running, type Request } from './running.ts'
+import { after, counts, deadOf, fails, runLoop, type Request } from './run-loop.ts'
 
 describe(row('M14'), () => {
   it(clause('M14', 'beyond its limits: automatic replay'), async () => {
     const bench = aLoop()
     let mended = false
-    running(bench, {
+    runLoop(bench, {
       process: () => (mended ? 'done' : fails()),
       dlq: { to: mailboxDestination(bench.dlq, { delaySeconds: 600 }), policy: after(1) },
     })
@@ -62,10 +62,10 @@ describe(row('M14'), () => {
         process: ({ n }) => (broken ? fails() : n),
       })
       const run = loop.run()
-      // The reply comes when the dead letter is kept.
+      // The reply arrives after the dead letter is stored.
       await bench.requests.send({ n: 7 }, { replyTo: 'replies' })
-      const [told] = await bench.replies.receive({ waitSeconds: 1000 })
-      await told!.acknowledge()
+      const [deadReply] = await bench.replies.receive({ waitSeconds: 1000 })
+      await deadReply!.acknowledge()
       broken = false
       const report = await selectiveReplay(dlq, { source: bench.requests, predicate: () => true })
       expect(report).toMatchObject({ replayed: 1, complete: true })
@@ -79,7 +79,7 @@ describe(row('M14'), () => {
 
   it(clause('M14', 'transformation on replay'), async () => {
     const bench = aLoop()
-    running(bench, {
+    runLoop(bench, {
       process: ({ n }) => (typeof n === 'number' ? n : fails()),
       dlq: { to: bench.dlq, policy: after(1) },
     })
@@ -105,7 +105,7 @@ describe(row('M14'), () => {
         return { priority: n === 3 ? 'critical' : 'low' }
       },
     })
-    running(bench, { process: () => Promise.reject(refused()), dlq: { to, policy: after(1) } })
+    runLoop(bench, { process: () => Promise.reject(refused()), dlq: { to, policy: after(1) } })
     for (const n of [1, 2, 3]) await bench.requests.send({ n })
     await bench.settle()
     expect(await bench.requests.approximateCount()).toBe(0)
@@ -123,7 +123,7 @@ describe(row('M14'), () => {
     const bench = aLoop()
     const { clock } = bench
     const throttled = memoryMailbox({ name: 'throttled', clock })
-    running(bench, {
+    runLoop(bench, {
       process: ({ n }) => {
         if (n === 1) throw new RangeError('too many requests')
         throw n === 2 ? new TypeError('bad') : new Error('odd')
@@ -152,7 +152,7 @@ describe(row('M14'), () => {
       const lettersOf = async (process: (request: Request) => unknown) => {
         const { dlq, clock, events } = await aQueue({ maxReplays: 2 })
         const bench = aLoop()
-        running(bench, { clock, process, dlq: { to: dlq.deadLetters(), policy: after(1) } })
+        runLoop(bench, { clock, process, dlq: { to: dlq.deadLetters(), policy: after(1) } })
         return {
           bench,
           dlq,
@@ -212,10 +212,8 @@ describe(row('M14'), () => {
 })
 
 describe(row('M15'), () => {
-  /** Has a message end as many workers as its policy allows, and then meets one that would survive it. */
-  const endsItsWorkers = async (
-    excludeErrors: string[],
-  ): Promise<{ dead: object; ran: number }> => {
+  /** Lets a message kill as many workers as its policy allows, then starts one that survives. */
+  const killWorkers = async (excludeErrors: string[]): Promise<{ dead: object; ran: number }> => {
     const folder = await mkdtemp(join(tmpdir(), 'redrive-m15-'))
     const path = join(folder, 'mail.db')
     const requests = sqliteMailbox({ path, name: 'requests' })
@@ -223,7 +221,7 @@ describe(row('M15'), () => {
     await requests.open()
     await dlq.open()
     const id = await requests.send({ poison: true })
-    const worker = join(import.meta.dirname, 'dies-at-work.ts')
+    const worker = join(import.meta.dirname, 'killed-worker.ts')
     const args = [worker, path, ...excludeErrors]
     for (let deaths = 0; deaths < 3; deaths++) {
       const child = spawn(process.execPath, args, { stdio: 'inherit' })
@@ -247,7 +245,7 @@ describe(row('M15'), () => {
   }
 
   it(clause('M15', 'a message that kills the process is dead-lettered too'), async () => {
-    const { dead, ran } = await endsItsWorkers([])
+    const { dead, ran } = await killWorkers([])
     expect(dead).toMatchObject({
       deliveryCount: 4,
       lastErrorType: 'MaxDeliveriesExceeded',
@@ -262,7 +260,7 @@ describe(row('M15'), () => {
       'also with excludeErrors set, a process-killing message runs at most maxDeliveryCount times',
     ),
     async () => {
-      const { dead, ran } = await endsItsWorkers(['RateLimitError'])
+      const { dead, ran } = await killWorkers(['RateLimitError'])
       expect(dead).toMatchObject({ deliveryCount: 4, lastErrorType: 'MaxDeliveriesExceeded' })
       expect(ran).toBe(0)
     },
@@ -272,7 +270,7 @@ describe(row('M15'), () => {
     it('kept as its bytes, and the messages beside it are processed', async () => {
       const bench = aLoop()
       const raw = new Uint8Array([0x7b, 0xff, 0x00])
-      running(bench, { concurrency: 3, process: () => 'fine' })
+      runLoop(bench, { concurrency: 3, process: () => 'fine' })
       await bench.requests.send({ n: 1 })
       await bench.requests.send(raw, { contentType: 'application/json', replyTo: 'replies' })
       await bench.requests.send({ n: 2 })
@@ -292,7 +290,7 @@ describe(row('M15'), () => {
     it('not replayed automatically: parked', async () => {
       const bench = aLoop()
       const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
-      running(bench)
+      runLoop(bench)
       await bench.requests.send(new Uint8Array([0xff]), { contentType: 'application/json' })
       const handler = replayHandler({ source: bench.requests })
       void new DLQConsumer({ mailbox: bench.dlq, clock: bench.clock, handler, parked }).run()

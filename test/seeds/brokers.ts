@@ -32,7 +32,7 @@ const urlOf = (name: Backend): string => {
   return url
 }
 
-/** A place of its own on each broker, by the name of the driver. SQS has two kinds of queues. */
+/** A separate place on each broker, by the name of the driver. SQS has two kinds of queues. */
 const places: Record<string, Place> = {
   memory: (options) => ({
     make: (name, resolver) => memoryMailbox({ name, resolver, ...options }),
@@ -101,7 +101,7 @@ const places: Record<string, Place> = {
 
 export const brokers: readonly string[] = Object.keys(places)
 
-/** Registers the server that stands in for SQS with the test file. */
+/** Starts the emulator of SQS for the test file. */
 export function startBrokers(): void {
   beforeAll(async () => {
     sqs = await startFauxqs({ port: 0, logger: false })

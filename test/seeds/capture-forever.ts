@@ -1,4 +1,4 @@
-// Captures without end and says each id once it is acknowledged. The test kills it.
+// Captures in an endless loop and prints each acknowledged id. The test kills this process.
 import { writeSync } from 'node:fs'
 import { DeadLetterQueue } from '../../src/queue.ts'
 

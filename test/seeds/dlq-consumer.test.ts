@@ -14,10 +14,10 @@ import { aDeadMessage } from '../loops/a-dead-message.ts'
 import { aLoop, type LoopBench } from '../loops/a-loop.ts'
 import { clause, row } from './rows.ts'
 import type { RunOptions } from '../../src/loops/runnable.ts'
-import { after, asking, counts, deadOf, fails, running } from './running.ts'
+import { after, recordReceives, counts, deadOf, fails, runLoop } from './run-loop.ts'
 
 describe(row('M8'), () => {
-  const bury = async (dlq: Mailbox, ...ids: string[]): Promise<void> => {
+  const sendDead = async (dlq: Mailbox, ...ids: string[]): Promise<void> => {
     for (const messageId of ids)
       await mailboxDestination(dlq).keep(aDeadMessage({ messageId }), undefined)
   }
@@ -34,7 +34,7 @@ describe(row('M8'), () => {
     const bench = aLoop()
     const seen: string[] = []
     void consumer(bench, { handler: ({ messageId }) => void seen.push(messageId) }).run()
-    await bury(bench.dlq, 'm-1', 'm-2', 'm-3')
+    await sendDead(bench.dlq, 'm-1', 'm-2', 'm-3')
     await bench.settle()
     expect(seen).toEqual(['m-1', 'm-2', 'm-3'])
     expect(await bench.dlq.approximateCount()).toBe(0)
@@ -49,7 +49,7 @@ describe(row('M8'), () => {
       fails()
     }
     void consumer(bench, { handler, parked }).run()
-    await bury(bench.dlq, 'm-1')
+    await sendDead(bench.dlq, 'm-1')
     await bench.clock.advance(3_599_999)
     expect([runs, await bench.dlq.approximateCount()]).toEqual([1, 1])
     await bench.clock.advance(1)
@@ -63,15 +63,15 @@ describe(row('M8'), () => {
 
   it(clause('M8', 'visibility timeout'), async () => {
     const bench = aLoop()
-    await bury(bench.dlq, 'm-1')
+    await sendDead(bench.dlq, 'm-1')
     const until = async (visibilitySeconds: number, run: RunOptions = {}): Promise<unknown> => {
-      const { mailbox, asked } = asking(bench.dlq)
+      const { mailbox, visibilities } = recordReceives(bench.dlq)
       await consumer(bench, { visibilitySeconds, mailbox }).run({
         ...run,
         waitSeconds: 0,
         maxIterations: 1,
       })
-      return asked[0]
+      return visibilities[0]
     }
     expect(await until(120)).toBe(120)
     expect(await until(120, { visibilitySeconds: 0 })).toBe(0)
@@ -81,30 +81,32 @@ describe(row('M8'), () => {
   describe(clause('M8', 'running, heartbeat'), () => {
     it('runs from run to shutdown, and beats while it waits', async () => {
       const bench = aLoop()
-      const consuming = consumer(bench, {})
-      expect(consuming.running).toBe(false)
-      const run = consuming.run()
-      expect(consuming.running).toBe(true)
+      const startConsumer = consumer(bench, {})
+      expect(startConsumer.running).toBe(false)
+      const run = startConsumer.run()
+      expect(startConsumer.running).toBe(true)
       await bench.clock.advance(60_000)
-      expect(consuming.heartbeat.elapsedMs()).toBeLessThanOrEqual(20_000)
-      expect(await consuming.shutdown()).toBe(true)
+      expect(startConsumer.heartbeat.elapsedMs()).toBeLessThanOrEqual(20_000)
+      expect(await startConsumer.shutdown()).toBe(true)
       await run
-      expect(consuming.running).toBe(false)
+      expect(startConsumer.running).toBe(false)
     })
 
     it('the run ends after maxIterations, and when the mailbox is closed', async () => {
       const bench = aLoop()
       const seen: string[] = []
-      const consuming = consumer(bench, { handler: ({ messageId }) => void seen.push(messageId) })
-      await bury(bench.dlq, 'm-1', 'm-2', 'm-3')
-      await consuming.run({ maxIterations: 2 })
+      const startConsumer = consumer(bench, {
+        handler: ({ messageId }) => void seen.push(messageId),
+      })
+      await sendDead(bench.dlq, 'm-1', 'm-2', 'm-3')
+      await startConsumer.run({ maxIterations: 2 })
       expect(seen).toEqual(['m-1', 'm-2'])
-      const run = consuming.run()
+      const run = startConsumer.run()
       await bench.settle()
       await bench.dlq.close()
       await run
       expect(seen).toHaveLength(3)
-      expect(consuming.running).toBe(false)
+      expect(startConsumer.running).toBe(false)
     })
   })
 
@@ -113,18 +115,18 @@ describe(row('M8'), () => {
       const bench = aLoop()
       const gate = deferred()
       const begun: string[] = []
-      const consuming = consumer(bench, {
+      const startConsumer = consumer(bench, {
         concurrency: 2,
         handler: async ({ messageId }) => {
           begun.push(messageId)
           await gate.promise
         },
       })
-      await bury(bench.dlq, 'm-1', 'm-2', 'm-3', 'm-4')
-      const run = consuming.run()
+      await sendDead(bench.dlq, 'm-1', 'm-2', 'm-3', 'm-4')
+      const run = startConsumer.run()
       await bench.settle()
       let stopped = false
-      const stopping = consuming.shutdown().then((ended) => (stopped = ended))
+      const stopping = startConsumer.shutdown().then((ended) => (stopped = ended))
       await bench.clock.advance(1000)
       expect(stopped).toBe(false)
       gate.resolve()
@@ -133,8 +135,8 @@ describe(row('M8'), () => {
       expect(begun).toEqual(['m-1', 'm-2'])
       const left = await bench.dlq.receive({ max: 10 })
       expect(left.map(({ failures }) => failures)).toEqual([0, 0])
-      expect(await consuming.shutdown()).toBe(true)
-      await consuming.run()
+      expect(await startConsumer.shutdown()).toBe(true)
+      await startConsumer.run()
       expect(begun).toHaveLength(2)
     })
   })
@@ -142,11 +144,11 @@ describe(row('M8'), () => {
   describe(clause('M8', 'shutdown that waits'), () => {
     it('aborts a handler that does not end in time, and returns false when it ignores the signal', async () => {
       const bench = aLoop()
-      const consuming = consumer(bench, { handler: () => new Promise<void>(() => {}) })
-      await bury(bench.dlq, 'm-1')
-      const run = consuming.run()
+      const startConsumer = consumer(bench, { handler: () => new Promise<void>(() => {}) })
+      await sendDead(bench.dlq, 'm-1')
+      const run = startConsumer.run()
       await bench.settle()
-      const stopping = consuming.shutdown({ timeoutMs: 5000 })
+      const stopping = startConsumer.shutdown({ timeoutMs: 5000 })
       await bench.clock.advance(10_000)
       expect(await stopping).toBe(false)
       await run
@@ -159,9 +161,9 @@ describe(row('M8'), () => {
       const bench = aLoop()
       let used: DLQConsumer
       {
-        await using consuming = consumer(bench, {})
-        used = consuming
-        void consuming.run()
+        await using startConsumer = consumer(bench, {})
+        used = startConsumer
+        void startConsumer.run()
         await bench.settle()
         expect(used.running).toBe(true)
       }
@@ -177,7 +179,7 @@ describe(row('M9'), () => {
       'a handler that is missing or is not a handler is refused and never acknowledges anything',
     ),
     () => {
-      it('a consumer without a handler, or with something else, cannot be made', () => {
+      it('a consumer without a valid handler cannot be created', () => {
         const bench = aLoop()
         const make = (handler: unknown) => (): unknown =>
           new DLQConsumer({ mailbox: bench.dlq, clock: bench.clock, handler: handler as never })
@@ -204,8 +206,8 @@ describe(row('M9'), () => {
         ['a boolean', () => true],
       ])('a handler that returns %s has not processed the message', async (_title, handler) => {
         const bench = aLoop()
-        await bury(bench.dlq, {})
-        consuming(bench, handler as never)
+        await sendDead(bench.dlq, {})
+        startConsumer(bench, handler as never)
         await bench.settle()
         expect(bench.heard('dead-letter-handled')).toEqual([])
         expect(bench.heard('dead-letter-failed')).toHaveLength(1)
@@ -214,9 +216,9 @@ describe(row('M9'), () => {
     },
   )
 
-  const bury = (dlq: Mailbox, dead: Partial<DeadMessage>): Promise<void> =>
+  const sendDead = (dlq: Mailbox, dead: Partial<DeadMessage>): Promise<void> =>
     mailboxDestination(dlq).keep(aDeadMessage(dead), undefined)
-  const consuming = (bench: LoopBench, handler: DLQConsumerOptions['handler']): DLQConsumer => {
+  const startConsumer = (bench: LoopBench, handler: DLQConsumerOptions['handler']): DLQConsumer => {
     const { dlq: mailbox, clock, onEvent } = bench
     const consumer = new DLQConsumer({ mailbox, clock, onEvent, handler })
     void consumer.run()
@@ -227,14 +229,14 @@ describe(row('M9'), () => {
     const bench = aLoop()
     const lines: object[] = []
     const notified: string[] = []
-    consuming(
+    startConsumer(
       bench,
       alertHandler({
         log: { error: (fields, message) => void lines.push({ ...fields, message }) },
         notify: ({ messageId }) => notified.push(messageId),
       }),
     )
-    await bury(bench.dlq, { requestId: 'r-1' })
+    await sendDead(bench.dlq, { requestId: 'r-1' })
     await bench.settle()
     expect(lines).toEqual([
       {
@@ -252,10 +254,10 @@ describe(row('M9'), () => {
   })
 
   describe(clause('M9', 'replay (resolves reply-to)'), () => {
-    it('sends the body back to its source, and the reply of the second run reaches the sender', async () => {
+    it('returns the body to its source, and the reply of the second run reaches the sender', async () => {
       const bench = aLoop()
       let broken = true
-      running(bench, {
+      runLoop(bench, {
         process: ({ n }) => (broken ? fails() : n! * 2),
         dlq: { to: bench.dlq, policy: after(1) },
       })
@@ -265,7 +267,7 @@ describe(row('M9'), () => {
       broken = false
       const known: Record<string, Mailbox> = { requests: bench.requests, replies: bench.replies }
       const resolver = { resolve: (name: string) => known[name] }
-      consuming(bench, replayHandler({ source: resolver, replies: resolver }))
+      startConsumer(bench, replayHandler({ source: resolver, replies: resolver }))
       await bench.settle()
       expect(await bench.take(bench.replies)).toMatchObject([{ requestId: 'r-1', output: 42 }])
       expect(await counts(bench)).toEqual([0, 0, 0])
@@ -275,16 +277,16 @@ describe(row('M9'), () => {
   describe(clause('M9', 'replay (resolves reply-to)'), () => {
     it('an unknown reply address is refused or left out, by unknownReplyTo, and the message is never lost', async () => {
       const bench = aLoop()
-      await bury(bench.dlq, { messageId: 'm-1', replyTo: 'gone' })
+      await sendDead(bench.dlq, { messageId: 'm-1', replyTo: 'gone' })
       const parts = { source: bench.requests, replies: { resolve: () => undefined } }
-      consuming(bench, replayHandler(parts))
+      startConsumer(bench, replayHandler(parts))
       await bench.settle()
       expect(bench.heard('dead-letter-failed')).toHaveLength(1)
       expect(await counts(bench)).toEqual([0, 1, 0])
       const lenient = aLoop()
-      await bury(lenient.dlq, { messageId: 'm-1', replyTo: 'gone' })
+      await sendDead(lenient.dlq, { messageId: 'm-1', replyTo: 'gone' })
       const { requests: source } = lenient
-      consuming(
+      startConsumer(
         lenient,
         replayHandler({ ...parts, source, unknownReplyTo: 'replay-without-reply' }),
       )
@@ -300,7 +302,7 @@ describe(row('M9'), () => {
       const bench = aLoop()
       const parked = memoryMailbox({ name: 'parked', clock: bench.clock })
       let runs = 0
-      running(bench, {
+      runLoop(bench, {
         process: () => {
           runs++
           fails()
@@ -319,7 +321,7 @@ describe(row('M9'), () => {
   it(clause('M9', 'selective replay by predicate over the whole queue'), async () => {
     const bench = aLoop()
     for (let n = 0; n < 45; n++)
-      await bury(bench.dlq, {
+      await sendDead(bench.dlq, {
         messageId: `m-${n}`,
         lastErrorType: n % 15 === 0 ? 'TimeoutError' : 'TypeError',
       })
@@ -349,14 +351,14 @@ describe(row('M9'), () => {
     const bench = aLoop()
     const { records } = memoryStore({ clock: bench.clock })
     const replaying = (): DLQConsumer =>
-      consuming(bench, dedupedReplay({ source: bench.requests, seen: recordedSeen(records) }))
-    await bury(bench.dlq, { messageId: 'm-1', requestId: 'r-1', replyTo: 'replies' })
+      startConsumer(bench, dedupedReplay({ source: bench.requests, seen: recordedSeen(records) }))
+    await sendDead(bench.dlq, { messageId: 'm-1', requestId: 'r-1', replyTo: 'replies' })
     const first = replaying()
     await bench.settle()
     await first.shutdown()
-    await bury(bench.dlq, { messageId: 'm-2', requestId: 'r-1' })
-    await bury(bench.dlq, { messageId: 'm-3' })
-    await bury(bench.dlq, { messageId: 'm-4' })
+    await sendDead(bench.dlq, { messageId: 'm-2', requestId: 'r-1' })
+    await sendDead(bench.dlq, { messageId: 'm-3' })
+    await sendDead(bench.dlq, { messageId: 'm-4' })
     replaying()
     await bench.settle()
     const sent = await bench.requests.receive({ max: 10 })

@@ -4,7 +4,7 @@ import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { deferred } from '../a-queue.ts'
 import { aLoop, faulty, type LoopBench } from '../loops/a-loop.ts'
 import { clause, row } from './rows.ts'
-import { after, away, counts, deadOf, fails } from './running.ts'
+import { after, away, counts, deadOf, fails } from './run-loop.ts'
 
 describe(row('M7'), () => {
   const request = (id: string): object => ({
@@ -13,7 +13,7 @@ describe(row('M7'), () => {
     requestId: `r-${id}`,
   })
   type Options = EvalLoopOptions<{ q: string }, string, string>
-  const evaluating = (
+  const startEvalLoop = (
     bench: LoopBench,
     process: (input: { q: string }) => Promise<string> | string,
     options: Partial<Options> = {},
@@ -32,7 +32,7 @@ describe(row('M7'), () => {
   describe(clause('M7', 'EvalLoop mirrors it: sample, evaluator, score, latency'), () => {
     it('runs a sample, scores its output, and replies with score and latency', async () => {
       const bench = aLoop()
-      evaluating(bench, async ({ q }) => {
+      startEvalLoop(bench, async ({ q }) => {
         const slow = deferred()
         bench.clock.timer(250, slow.resolve)
         await slow.promise
@@ -55,7 +55,7 @@ describe(row('M7'), () => {
   describe(clause('M7', 'a dead-lettered eval replies with a failed score'), () => {
     it('no reply below the threshold; at it, a failed score', async () => {
       const bench = aLoop()
-      evaluating(bench, fails)
+      startEvalLoop(bench, fails)
       await bench.requests.send(request('s-1'), { replyTo: 'replies' })
       await bench.clock.advance(60_000)
       expect(await counts(bench)).toEqual([1, 0, 0])
@@ -81,7 +81,7 @@ describe(row('M7'), () => {
       const source = faulty(bench.requests)
       source.faults.reply = away()
       const policy = new DLQPolicy({ includeErrors: [TypeError] })
-      evaluating(bench, fails, { requests: source.mailbox, dlq: { to: bench.dlq, policy } })
+      startEvalLoop(bench, fails, { requests: source.mailbox, dlq: { to: bench.dlq, policy } })
       const trace = '0af7651916cd43dd8448eb211c80319c'
       await bench.requests.send(request('s-1'))
       await bench.requests.send(request('s-2'), {
@@ -95,14 +95,14 @@ describe(row('M7'), () => {
   })
 
   describe(clause('M7', 'EvalLoop mirrors it: sample, evaluator, score, latency'), () => {
-    it('a policy of your own decides', async () => {
+    it('a custom policy decides', async () => {
       class AtOnce extends DLQPolicy {
         override shouldDeadLetter(): boolean {
           return true
         }
       }
       const bench = aLoop()
-      evaluating(bench, fails, { dlq: { to: bench.dlq, policy: new AtOnce() } })
+      startEvalLoop(bench, fails, { dlq: { to: bench.dlq, policy: new AtOnce() } })
       await bench.requests.send(request('s-1'))
       await bench.settle()
       expect(await counts(bench)).toEqual([0, 1, 0])
@@ -112,7 +112,7 @@ describe(row('M7'), () => {
   describe(clause('M7', 'EvalLoop mirrors it: sample, evaluator, score, latency'), () => {
     it('work without output is a failed score and no dead letter', async () => {
       const bench = aLoop()
-      evaluating(bench, () => undefined as unknown as string)
+      startEvalLoop(bench, () => undefined as unknown as string)
       await bench.requests.send(request('s-1'), { replyTo: 'replies' })
       await bench.settle()
       expect(await bench.take(bench.replies)).toMatchObject([
@@ -145,7 +145,7 @@ describe(row('M7'), () => {
   describe(clause('M7', 'EvalLoop mirrors it: sample, evaluator, score, latency'), () => {
     it('beats, runs and stops as other loops do', async () => {
       const bench = aLoop()
-      const loop = evaluating(bench, () => 'x')
+      const loop = startEvalLoop(bench, () => 'x')
       await bench.clock.advance(60_000)
       expect(loop.running).toBe(true)
       expect(loop.heartbeat.elapsedMs()).toBeLessThanOrEqual(20_000)

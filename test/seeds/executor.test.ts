@@ -9,7 +9,7 @@ import { clause, row } from './rows.ts'
 
 const names = ['llm', 'github', 'tool', 'verification'] as const
 
-/** A policy like the built-in one, without its waits. */
+/** A policy like the built-in one, without waits. */
 const swift = Object.fromEntries(
   names.map((name) => [name, { initialDelayMs: 0, maxDelayMs: 0, jitter: 0 }]),
 )
@@ -18,11 +18,11 @@ describe(row('O6'), () => {
   let server: Server
   let url = ''
   let status = 503
-  let asked = 0
+  let requests = 0
 
   beforeAll(async () => {
     server = createServer((_request, response) => {
-      asked++
+      requests++
       response.writeHead(status).end('no')
     })
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
@@ -73,9 +73,9 @@ describe(row('O6'), () => {
   })
 
   describe(clause('O6', 'capture'), () => {
-    it('a call is retried, then kept with what it was', async () => {
+    it('a call is retried, then stored with its context', async () => {
       status = 503
-      asked = 0
+      requests = 0
       await using dlq = await DeadLetterQueue.open('memory:')
       const executor = dlq.executor({ policies: swift })
       const call = async (): Promise<never> => {
@@ -84,7 +84,7 @@ describe(row('O6'), () => {
       }
       const operation = { method: 'chat', endpoint: url, payload: { prompt: 'hello' } }
       await expect(executor.execute('llm', call, { operation })).rejects.toThrow('busy')
-      expect(asked).toBe(3)
+      expect(requests).toBe(3)
       const { items } = await dlq.find({ payload: true })
       expect(items).toMatchObject([
         {
@@ -123,7 +123,7 @@ describe(row('O6'), () => {
     for (let n = 0; n < 3; n++) await expect(executor.execute('tool', call)).rejects.toThrow('slow')
     await expect(executor.execute('tool', call)).rejects.toBeInstanceOf(CircuitBreakerOpenError)
     expect(ran).toBe(3)
-    // The breakers of the policies are apart.
+    // Each policy has its own breaker.
     expect(await executor.execute('github', async () => 'fine')).toBe('fine')
   })
 
@@ -173,9 +173,9 @@ describe(row('O6'), () => {
   )
 
   describe(clause('O6', 'capture'), () => {
-    it('a permanent failure is kept too, parked and without a second attempt', async () => {
+    it('a permanent failure is stored too, parked and without a second attempt', async () => {
       status = 404
-      asked = 0
+      requests = 0
       await using dlq = await DeadLetterQueue.open('memory:')
       const call = async (): Promise<never> => {
         const response = await fetch(url)
@@ -184,7 +184,7 @@ describe(row('O6'), () => {
       const executor = dlq.executor({ policies: swift })
       const context = { operation: { payload: { issue: 7 } } }
       await expect(executor.execute('github', call, context)).rejects.toThrow('Not Found')
-      expect(asked).toBe(1)
+      expect(requests).toBe(1)
       const [letter] = (await dlq.find()).items
       expect(letter).toMatchObject({ queue: 'github_api', state: 'parked' })
     })

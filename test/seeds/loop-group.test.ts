@@ -13,7 +13,7 @@ import { aQueue, deferred } from '../a-queue.ts'
 import { aDeadMessage } from '../loops/a-dead-message.ts'
 import { aLoop, faulty, type LoopBench } from '../loops/a-loop.ts'
 import { clause, row } from './rows.ts'
-import { after, asking, away, fails, running, type Request } from './running.ts'
+import { after, recordReceives, away, fails, runLoop, type Request } from './run-loop.ts'
 
 describe(row('M10'), () => {
   const group = (
@@ -153,19 +153,22 @@ describe(row('M10'), () => {
   describe(clause('M10', 'LoopGroup: loops together'), () => {
     it('each loop keeps its own visibility', async () => {
       const bench = aLoop()
-      const { mailbox: dlq, asked } = asking(bench.dlq)
+      const { mailbox: dlq, visibilities } = recordReceives(bench.dlq)
       const { group: together } = group({ ...bench, dlq })
       const run = together.run()
       await bench.settle()
       await together.shutdown()
       await run
-      expect(asked).toEqual([60])
+      expect(visibilities).toEqual([60])
     })
   })
 })
 
 describe(row('M11'), () => {
-  /** The metrics of what happened since the last call, as name and value. Gauges are reported on a schedule. */
+  /**
+   * The metrics since the last call, as name and value, without gauges, which are reported on a
+   * schedule.
+   */
   const takeMetrics = (bench: LoopBench): [string, number][] =>
     bench.events
       .splice(0)
@@ -182,7 +185,7 @@ describe(row('M11'), () => {
   it(clause('M11', "metrics: the seed's seven names, emitted at the transition"), async () => {
     const bench = aLoop()
     let handled = 0
-    running(bench, { dlq: { to: bench.dlq, policy: after(1) } })
+    runLoop(bench, { dlq: { to: bench.dlq, policy: after(1) } })
     await bench.requests.send({ n: 1 })
     await bench.requests.send({ n: 2 })
     await bench.settle()
@@ -211,7 +214,7 @@ describe(row('M11'), () => {
     const { dlq, clock, events } = await aQueue()
     const bench = aLoop()
     const to = dlq.deadLetters()
-    running(bench, { clock, dlq: { to, policy: after(1) } })
+    runLoop(bench, { clock, dlq: { to, policy: after(1) } })
     await bench.requests.send({ n: 1 })
     await bench.requests.send({ n: 2 })
     await clock.advance(0)
@@ -248,7 +251,7 @@ describe(row('M11'), () => {
     it('by the consumer of a mailbox, while a message waits in it', async () => {
       const bench = aLoop()
       await mailboxDestination(bench.dlq).keep(aDeadMessage({}), undefined)
-      // Somebody else has the message: this consumer handles nothing.
+      // Another consumer has the message: this consumer handles nothing.
       await bench.dlq.receive({ visibilitySeconds: 43_200 })
       consume(bench, () => {})
       await bench.clock.advance(600_000)
@@ -259,10 +262,10 @@ describe(row('M11'), () => {
       expect(ages.length).toBeGreaterThanOrEqual(10)
     })
 
-    it('by the loop that keeps letters', async () => {
+    it('by the loop that stores letters', async () => {
       const { dlq, clock } = await aQueue()
       const bench = aLoop()
-      running(bench, { clock, dlq: { to: dlq.deadLetters(), policy: after(1) } })
+      runLoop(bench, { clock, dlq: { to: dlq.deadLetters(), policy: after(1) } })
       await bench.requests.send({})
       await clock.advance(0)
       gauges(bench)
@@ -277,7 +280,7 @@ describe(row('M11'), () => {
 
   it(clause('M11', 'the alert handler counts dlq.messages by source and error type'), async () => {
     const bench = aLoop()
-    running(bench, { dlq: { to: bench.dlq, policy: after(1) } })
+    runLoop(bench, { dlq: { to: bench.dlq, policy: after(1) } })
     await bench.requests.send({ n: 1 })
     await bench.requests.send({ n: 2 })
     await bench.settle()
@@ -307,7 +310,7 @@ describe(row('M11'), () => {
       error: at('error'),
     }
     const onEvent = logLoop(logger)
-    running(bench, { onEvent, dlq: { to: bench.dlq, policy: after(1) } })
+    runLoop(bench, { onEvent, dlq: { to: bench.dlq, policy: after(1) } })
     const id = await bench.requests.send({ requestId: 'r-1', secret: 'hidden-in-the-body' })
     await bench.clock.advance(30_000)
     const handler = replayHandler({ source: memoryMailbox({ name: 'requests' }) })

@@ -11,7 +11,7 @@ import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { deferred } from '../a-queue.ts'
 import { aLoop, faulty } from '../loops/a-loop.ts'
 import { clause, row } from './rows.ts'
-import { after, away, counts, deadOf, fails, running } from './running.ts'
+import { after, away, counts, deadOf, fails, runLoop } from './run-loop.ts'
 
 describe(row('M4'), () => {
   describe(
@@ -20,14 +20,14 @@ describe(row('M4'), () => {
       'DeadLetter has every field of the seed: message id, body, source mailbox, delivery count, last error and its type, dead-lettered at, first received at, request id, reply-to, trace id',
     ),
     () => {
-      it('all fields are there after a way through the mailbox, and optional ones are absent when unknown', async () => {
+      it('all fields survive the mailbox, and unknown optional ones are absent', async () => {
         const bench = aLoop()
         const trace = '0af7651916cd43dd8448eb211c80319c'
         const headers = { traceparent: `00-${trace}-b7ad6b7169203331-01` }
         const body = { requestId: 'r-1', amount: 10 }
         const id = await bench.requests.send(body, { replyTo: 'replies', headers })
         await bench.clock.advance(5000)
-        running(bench, { dlq: { to: bench.dlq, policy: after(2) } })
+        runLoop(bench, { dlq: { to: bench.dlq, policy: after(2) } })
         await bench.clock.advance(60_000)
         await bench.requests.send('just text')
         await bench.clock.advance(60_000)
@@ -63,7 +63,7 @@ describe(row('M4'), () => {
     () => {
       it('cannot be changed', async () => {
         const bench = aLoop()
-        running(bench, { dlq: { to: bench.dlq, policy: after(1) } })
+        runLoop(bench, { dlq: { to: bench.dlq, policy: after(1) } })
         await bench.requests.send({})
         await bench.settle()
         const [dead] = await deadOf(bench.dlq)
@@ -81,7 +81,7 @@ describe(row('M4'), () => {
       it('the failure has code and stack, and the history has each failed attempt', async () => {
         const bench = aLoop()
         let run = 0
-        running(bench, {
+        runLoop(bench, {
           process: () => {
             throw Object.assign(new Error(`try ${++run}`), { code: 'ECONNRESET' })
           },
@@ -101,7 +101,7 @@ describe(row('M5'), () => {
   it(clause('M5', 'MainLoop: receive → process → reply → acknowledge'), async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
-    running(bench, { requests: source.mailbox, process: ({ n }) => n! * 2 })
+    runLoop(bench, { requests: source.mailbox, process: ({ n }) => n! * 2 })
     await bench.requests.send({ requestId: 'r-1', n: 21 }, { replyTo: 'replies' })
     await bench.requests.send({ n: 1 })
     await bench.settle()
@@ -117,7 +117,7 @@ describe(row('M5'), () => {
   describe(clause('M5', 'failure → policy → nack min(60·n, 900) s'), () => {
     it('hides a failed message for min(60 · n, 900) seconds', async () => {
       const bench = aLoop()
-      running(bench, { dlq: { to: bench.dlq, policy: after(20) } })
+      runLoop(bench, { dlq: { to: bench.dlq, policy: after(20) } })
       await bench.requests.send({})
       await bench.clock.advance(12 * 3_600_000)
       const delays = bench.heard('message-failed').map(({ delaySeconds }) => delaySeconds)
@@ -133,7 +133,7 @@ describe(row('M5'), () => {
     () => {
       it('at the threshold, and not below it, the message moves and is replied to', async () => {
         const bench = aLoop()
-        running(bench)
+        runLoop(bench)
         await bench.requests.send({ requestId: 'r-1' }, { replyTo: 'replies' })
         await bench.clock.advance(60_000)
         expect(bench.heard('message-failed')).toHaveLength(2)
@@ -161,7 +161,7 @@ describe(row('M5'), () => {
           name: 'noting',
           keep: async (): Promise<void> => void order.push(...source.calls.splice(0), 'kept'),
         }
-        running(bench, { requests: source.mailbox, dlq: { to, policy: after(1) } })
+        runLoop(bench, { requests: source.mailbox, dlq: { to, policy: after(1) } })
         await bench.requests.send({}, { replyTo: 'replies' })
         await bench.settle()
         order.push(...source.calls)
@@ -181,9 +181,9 @@ describe(row('M5'), () => {
       'or dead-letter: durable write, then error reply "Dead-lettered after N attempts: …", then acknowledge',
     ),
     () => {
-      it('a message that asks for no reply is dead-lettered all the same', async () => {
+      it('a message without a reply address is dead-lettered too', async () => {
         const bench = aLoop()
-        running(bench, { dlq: { to: bench.dlq, policy: after(1) } })
+        runLoop(bench, { dlq: { to: bench.dlq, policy: after(1) } })
         await bench.requests.send({})
         await bench.settle()
         expect(await counts(bench)).toEqual([0, 1, 0])
@@ -249,7 +249,7 @@ describe(row('M6'), () => {
   it(clause('M6', 'no reply before a terminal outcome'), async () => {
     const bench = aLoop()
     let run = 0
-    running(bench, { process: () => (++run < 3 ? fails() : 'well in the end') })
+    runLoop(bench, { process: () => (++run < 3 ? fails() : 'well in the end') })
     await bench.requests.send({}, { replyTo: 'replies' })
     await bench.clock.advance(60_000)
     expect(await counts(bench)).toEqual([1, 0, 0])
@@ -262,12 +262,12 @@ describe(row('M6'), () => {
     it.each([
       ['is full', new RedriveError('MAILBOX_FULL', 'full')],
       ['is away', away()],
-      ['breaks down in a way that nobody foresaw', new Error('socket hang up')],
+      ['fails with an unexpected error', new Error('socket hang up')],
     ])('the mailbox of the reply %s', async (_title, fault) => {
       const bench = aLoop()
       const source = faulty(bench.requests)
       source.faults.reply = fault
-      running(bench, { requests: source.mailbox, dlq: { to: bench.dlq, policy: after(1) } })
+      runLoop(bench, { requests: source.mailbox, dlq: { to: bench.dlq, policy: after(1) } })
       await bench.requests.send({}, { replyTo: 'replies' })
       await bench.settle()
       expect(await counts(bench)).toEqual([0, 1, 0])
@@ -279,7 +279,7 @@ describe(row('M6'), () => {
       const bench = aLoop()
       const dlq = faulty(bench.dlq)
       dlq.faults.send = away()
-      const loop = running(bench, { dlq: { to: dlq.mailbox, policy: after(1) } })
+      const loop = runLoop(bench, { dlq: { to: dlq.mailbox, policy: after(1) } })
       await bench.requests.send({}, { replyTo: 'replies' })
       await bench.settle()
       expect(await counts(bench)).toEqual([1, 0, 0])
@@ -295,7 +295,7 @@ describe(row('M6'), () => {
     it('an expired receipt and an unreachable broker never end the loop either', async () => {
       const bench = aLoop()
       const source = faulty(bench.requests)
-      const loop = running(bench, { requests: source.mailbox, process: () => 'done' })
+      const loop = runLoop(bench, { requests: source.mailbox, process: () => 'done' })
       for (const fault of [new RedriveError('RECEIPT_EXPIRED', 'stale'), away()]) {
         source.faults.acknowledge = fault
         await bench.requests.send({})
@@ -317,7 +317,7 @@ describe(row('M6'), () => {
     it('a worker without its lease writes no dead letter, and a second write after a crash adds none', async () => {
       const bench = aLoop()
       const gate = deferred()
-      running(bench, {
+      runLoop(bench, {
         visibilitySeconds: 10,
         process: () => gate.promise.then(fails),
         dlq: { to: bench.dlq, policy: after(1) },
@@ -330,7 +330,7 @@ describe(row('M6'), () => {
       const other = aLoop()
       const source = faulty(other.requests)
       source.faults.acknowledge = away()
-      running(other, {
+      runLoop(other, {
         requests: source.mailbox,
         dlq: { to: other.dlq, policy: new DLQPolicy({ includeErrors: [TypeError] }) },
       })

@@ -29,7 +29,7 @@ describe(row('M2'), () => {
     it('each power that a broker may lack has checks that are left out without it', async () => {
       await onBroker('memory', {}, async ({ mailbox }) => {
         const able = { ...mailbox.powers, durable: true, shared: true }
-        // Without exact deliveries a check still runs and accepts more.
+        // Without exact deliveries, a check still runs but is less strict.
         const { kind: _, maxBodyBytes: __, exactDeliveries: ___, ...powers } = able
         for (const power of Object.keys(powers)) {
           const lacking = { ...able, [power]: false }

@@ -115,12 +115,12 @@ describe.skipIf(server.missing)(row('W9'), () => {
   })
 
   describe(clause('W9', 'fallback by spool, also when the store is away at start'), () => {
-    const drained = async (id: string, spoolPath: string): Promise<void> => {
+    const waitUntilDrained = async (id: string, spoolPath: string): Promise<void> => {
       await using back = await DeadLetterQueue.open(url, { spoolPath })
       await expect.poll(() => back.get(id)).toMatchObject({ id })
     }
 
-    it('what is captured during an outage waits in the spool', async () => {
+    it('captures during an outage wait in the spool', async () => {
       const proxy = await createProxy(server.url)
       const spoolPath = join(folder, 'spool')
       const dlq = await DeadLetterQueue.open(proxy.through(url), { spoolPath })
@@ -129,7 +129,7 @@ describe.skipIf(server.missing)(row('W9'), () => {
       expect((await dlq.health()).spool?.letters).toBe(1)
       await dlq.close()
       proxy.close()
-      await drained(id, spoolPath)
+      await waitUntilDrained(id, spoolPath)
     })
 
     it('a process that starts during an outage captures to the spool', async () => {
@@ -142,7 +142,7 @@ describe.skipIf(server.missing)(row('W9'), () => {
       expect((await dlq.health()).spool?.letters).toBe(1)
       await dlq.close()
       proxy.close()
-      await drained(id, spoolPath)
+      await waitUntilDrained(id, spoolPath)
     })
   })
 
@@ -157,7 +157,7 @@ describe.skipIf(server.missing)(row('W9'), () => {
   })
 
   it(clause('W9', "the seed's index name works"), async () => {
-    // The alias is shared by all stores of the cluster, so that the letter is found by an id of its own.
+    // All stores of the cluster share the alias, so the letter is found by its id.
     await using dlq = await open()
     const id = freshName()
     await dlq.workflow().run({ id, task: { type: 'code_sweep' } }, failing)

@@ -90,7 +90,7 @@ describe(row('O1'), () => {
 })
 
 describe(row('O2'), () => {
-  const enqueued = async (bench: QueueBench, payload?: unknown): Promise<string> =>
+  const enqueueOne = async (bench: QueueBench, payload?: unknown): Promise<string> =>
     (await bench.dlq.enqueue({ type: 'a', payload }, rateLimit())).id
 
   it(clause('O2', 'enqueue'), async () => {
@@ -114,14 +114,14 @@ describe(row('O2'), () => {
 
   it(clause('O2', 'markSuccess'), async () => {
     const bench = await aQueue()
-    const id = await enqueued(bench)
+    const id = await enqueueOne(bench)
     expect(await bench.dlq.resolve(id, 'mia')).toMatchObject({ state: 'resolved' })
     expect((await bench.dlq.get(id))?.history.at(-1)).toMatchObject({ actor: 'mia' })
   })
 
   it(clause('O2', 'markFailed'), async () => {
     const bench = await aQueue({ maxRetries: 2 })
-    const id = await enqueued(bench)
+    const id = await enqueueOne(bench)
     expect(await bench.dlq.fail(id, refused())).toMatchObject({
       state: 'pending',
       retries: 1,
@@ -132,7 +132,7 @@ describe(row('O2'), () => {
 
   it(clause('O2', 'markForManualReview'), async () => {
     const bench = await aQueue()
-    const id = await enqueued(bench)
+    const id = await enqueueOne(bench)
     expect(await bench.dlq.park(id, 'look at this')).toMatchObject({
       state: 'parked',
       reason: 'operator',
@@ -142,10 +142,10 @@ describe(row('O2'), () => {
 
   it(clause('O2', 'getItem'), async () => {
     const bench = await aQueue()
-    const id = await enqueued(bench, { n: 1 })
+    const id = await enqueueOne(bench, { n: 1 })
     const letter = (await bench.dlq.get(id))!
     expect(decodePayload(letter.payload)).toEqual({ n: 1 })
-    // What is returned is a copy.
+    // The returned letter is a copy.
     letter.tags.push('mine')
     letter.state = 'resolved'
     expect(await bench.dlq.get(id)).toMatchObject({ state: 'pending', tags: [] })
@@ -154,8 +154,8 @@ describe(row('O2'), () => {
 
   it(clause('O2', 'getStats'), async () => {
     const bench = await aQueue()
-    await bench.dlq.resolve(await enqueued(bench))
-    await enqueued(bench)
+    await bench.dlq.resolve(await enqueueOne(bench))
+    await enqueueOne(bench)
     expect(await bench.dlq.stats()).toMatchObject({
       size: 2,
       states: { pending: 1, resolved: 1 },
@@ -168,7 +168,7 @@ describe(row('O2'), () => {
   it(clause('O2', 'average retry count in the statistics'), async () => {
     const bench = await aQueue({ maxRetries: 5 })
     for (const runs of [0, 1, 2]) {
-      const id = await enqueued(bench)
+      const id = await enqueueOne(bench)
       for (let run = 0; run < runs; run++) await bench.dlq.fail(id, refused())
     }
     expect(await bench.dlq.stats()).toMatchObject({ avgRetryCount: 1 })
@@ -176,7 +176,7 @@ describe(row('O2'), () => {
 
   it(clause('O2', 'deleteItem'), async () => {
     const bench = await aQueue()
-    const id = await enqueued(bench)
+    const id = await enqueueOne(bench)
     expect(await bench.dlq.remove(id)).toMatchObject({ id })
     expect(await bench.dlq.get(id)).toBeUndefined()
     await expect(bench.dlq.remove(id)).rejects.toMatchObject({ code: 'LETTER_NOT_FOUND' })
@@ -217,7 +217,7 @@ describe(row('O2'), () => {
 })
 
 describe(row('O3'), () => {
-  /** Options of the seed with another name here: the name, a value, and what ours is called. */
+  /** Options of the design with another name here: their name, a value, and our name. */
   const seedOptions: [string, unknown, string][] = [
     ['defaultPriority', 'high', 'priority'],
     ['initialBackoffMs', 1000, 'backoff'],
@@ -451,8 +451,11 @@ describe(row('O4'), () => {
 })
 
 describe(row('O7'), () => {
-  /** One letter that succeeds at its second run, one that fails for good, and one that a person parks. */
-  const busy = async (): Promise<QueueBench> => {
+  /**
+   * One letter that succeeds at its second run, one that fails permanently, and one that a person
+   * parks.
+   */
+  const createBusyQueue = async (): Promise<QueueBench> => {
     const bench = await aQueue({ backoff: fixed(1000), maxRetries: 2 })
     const { dlq, clock } = bench
     dlq.handle('good', ({ attempt }) => (attempt < 2 ? Promise.reject(timedOut()) : undefined))
@@ -467,7 +470,7 @@ describe(row('O7'), () => {
   }
 
   it(clause('O7', 'metrics: every counter and average of the seed, exact'), async () => {
-    const { dlq } = await busy()
+    const { dlq } = await createBusyQueue()
     expect(await dlq.metrics()).toMatchObject({
       totalEnqueued: 3,
       totalRetried: 4,
@@ -490,7 +493,7 @@ describe(row('O7'), () => {
 
   describe(clause('O7', 'getSummary() as text'), () => {
     it('has a line for each counter', async () => {
-      const { dlq } = await busy()
+      const { dlq } = await createBusyQueue()
       const summary = (await dlq.getSummary()).split('\n')
       expect(summary).toEqual(
         expect.arrayContaining([
@@ -515,7 +518,7 @@ describe(row('O7'), () => {
   })
 
   it(clause('O7', 'success and abandonment rates'), async () => {
-    const { dlq } = await busy()
+    const { dlq } = await createBusyQueue()
     expect(await dlq.metrics()).toMatchObject({ successRate: 1 / 3, abandonmentRate: 1 / 3 })
     await dlq.close()
     const empty = await aQueue()
@@ -536,7 +539,7 @@ describe(row('O7'), () => {
       })
     })
 
-    it('a retry that a person asks for counts once', async () => {
+    it('a retry requested by a person counts once', async () => {
       const { dlq, clock } = await aQueue()
       dlq.handle('a', () => {})
       dlq.start()
@@ -620,7 +623,7 @@ describe(row('O8'), () => {
   describe(
     clause('O8', 'decided with actor, note and decision (requeue, resolve, discard)'),
     () => {
-      it('requeue gives a fresh budget, discard archives', async () => {
+      it('requeue resets the retry budget, discard archives', async () => {
         const { dlq } = await aQueue()
         const { id } = await dlq.enqueue({ type: 'a' }, rateLimit(), { maxRetries: 1 })
         await dlq.fail(id, refused())
@@ -667,7 +670,7 @@ describe(row('O10'), () => {
   })
 
   describe(clause('O10', "the seed's three unit tests pass in our vocabulary"), () => {
-    it('gives an item up after its maximum of retries', async () => {
+    it('exhausts an item after its maximum number of retries', async () => {
       const { dlq } = await aQueue({ maxRetries: 2 })
       const { id } = await dlq.enqueue({ type: 'llm_call', payload: {} }, rateLimit())
       for (let round = 0; round < 2; round++) {

@@ -22,27 +22,30 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Runs the capturing process until it has printed `killAfter` ids, then kills it. Returns the ids and payloads that it printed. */
-async function capturing(options: {
+/**
+ * Runs the capturing process until it has printed `killAfter` ids, then kills it. Returns the ids
+ * and payloads that it printed.
+ */
+async function captureUntilKilled(options: {
   count?: number
   killAfter?: number
 }): Promise<Map<string, string>> {
   const args = [join(import.meta.dirname, 'capture-forever.ts'), url, String(options.count ?? 0)]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
-  const said = new Map<string, string>()
+  const printed = new Map<string, string>()
   for await (const line of createInterface({ input: child.stdout })) {
     const space = line.indexOf(' ')
-    said.set(line.slice(0, space), line.slice(space + 1))
-    if (said.size === options.killAfter) child.kill('SIGKILL')
+    printed.set(line.slice(0, space), line.slice(space + 1))
+    if (printed.size === options.killAfter) child.kill('SIGKILL')
   }
   await ended
-  return said
+  return printed
 }
 
-async function mustHold(said: Map<string, string>): Promise<number> {
+async function expectStored(printed: Map<string, string>): Promise<number> {
   await using dlq = await DeadLetterQueue.open(url)
-  for (const [id, payload] of said) {
+  for (const [id, payload] of printed) {
     const letter = await dlq.get(id)
     expect(Buffer.from(letter!.payload.bytes).toString()).toBe(payload)
   }
@@ -51,12 +54,13 @@ async function mustHold(said: Map<string, string>): Promise<number> {
 
 describe(row('O5'), () => {
   describe(clause('O5', 'persistence survives kill -9 at any point'), () => {
-    it('what was acknowledged is there after kill -9', async () => {
-      const said = new Map<string, string>()
+    it('acknowledged letters survive kill -9', async () => {
+      const printed = new Map<string, string>()
       for (const killAfter of [1, 50, 333])
-        for (const [id, payload] of await capturing({ killAfter })) said.set(id, payload)
-      expect(said.size).toBeGreaterThanOrEqual(384)
-      expect(await mustHold(said)).toBeGreaterThanOrEqual(said.size)
+        for (const [id, payload] of await captureUntilKilled({ killAfter }))
+          printed.set(id, payload)
+      expect(printed.size).toBeGreaterThanOrEqual(384)
+      expect(await expectStored(printed)).toBeGreaterThanOrEqual(printed.size)
     })
   })
 
@@ -68,9 +72,12 @@ describe(row('O5'), () => {
   })
 
   it(clause('O5', 'two processes are safe'), async () => {
-    const both = await Promise.all([capturing({ count: 200 }), capturing({ count: 200 })])
-    const said = new Map(both.flatMap((one) => [...one]))
-    expect(await mustHold(said)).toBe(said.size)
+    const both = await Promise.all([
+      captureUntilKilled({ count: 200 }),
+      captureUntilKilled({ count: 200 }),
+    ])
+    const printed = new Map(both.flatMap((one) => [...one]))
+    expect(await expectStored(printed)).toBe(printed.size)
   })
 
   describe(clause('O5', 'persistence survives kill -9 at any point'), () => {
@@ -191,7 +198,7 @@ describe(row('O11'), () => {
   ).split(' ')
 
   describe(clause('O11', "import of the seed's JSON file (.duyetbot-dlq.json shape)"), () => {
-    it('takes in the items, once, and reports those that it cannot read', async () => {
+    it('imports each item once, and reports unreadable ones', async () => {
       const { dlq } = await aQueue()
       const text = JSON.stringify([
         item,
@@ -206,7 +213,7 @@ describe(row('O11'), () => {
       expect(items[0]).toMatchObject({ priority: 'high', retries: 1, maxRetries: 3, tags: ['llm'] })
     })
 
-    it('refuses a file that is not such a file', async () => {
+    it('refuses another file format', async () => {
       const { dlq } = await aQueue()
       await expect(dlq.importOperations('{"broken')).rejects.toMatchObject({
         code: 'INVALID_INPUT',

@@ -30,7 +30,7 @@ import {
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { redrive } from '../cli/run-cli.ts'
-import { found, soak } from '../crash/pipeline/soak.ts'
+import { listViolations, soak } from '../crash/pipeline/soak.ts'
 import { pipelineBench, streamOf, type PipelineBench } from '../pipeline/pipeline-bench.ts'
 import { lacksPrivate } from '../servers/private.ts'
 import { backend } from '../servers/servers.ts'
@@ -84,7 +84,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     ],
   })
 
-  const started = async (
+  const startPipeline = async (
     work: Module,
     first: Partial<NodeOf> = {},
     options: PipelineOptions = {},
@@ -104,7 +104,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
   const dlq = (): string => `dlq.${cluster}.${node}`
   const next = (): string => `pipestream.${cluster}.docs.next`
 
-  const happened = (type: PipelineEvent['type'], count = 1): Promise<unknown> =>
+  const waitForEvents = (type: PipelineEvent['type'], count = 1): Promise<unknown> =>
     expect
       .poll(() => events.filter((event) => event.type === type).length, { timeout: 30_000 })
       .toBeGreaterThanOrEqual(count)
@@ -121,9 +121,9 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
 
   describe(row('P1'), () => {
     it(clause('P1', 'one topic per node dlq.{cluster_id}.{node-uuid}'), async () => {
-      await started(failing({ status: 400 }))
+      await startPipeline(failing({ status: 400 }))
       await bench.put(input(), [{ value: streamOf('one') }])
-      await happened('dead-lettered')
+      await waitForEvents('dead-lettered')
       expect(await dead(`dlq.${cluster}.${node}`)).toHaveLength(1)
     })
 
@@ -131,26 +131,26 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       const own = [input(), `dlq.${cluster}.${node}`, `quarantine.${cluster}.${node}`]
       const before = await bench.admin.listTopics()
       expect(before.filter((topic) => own.includes(topic))).toEqual([])
-      await started(() => undefined)
+      await startPipeline(() => undefined)
       expect(await bench.admin.listTopics()).toEqual(expect.arrayContaining(own))
     })
 
     it(clause('P1', 'override per node'), async () => {
       const topic = `dlq-of.${cluster}`
-      await started(failing({ status: 400 }), { dlq_config: { topic } })
+      await startPipeline(failing({ status: 400 }), { dlq_config: { topic } })
       await bench.put(input(), [{ value: streamOf('one') }])
-      await happened('dead-lettered')
+      await waitForEvents('dead-lettered')
       expect(await dead(topic)).toHaveLength(1)
       expect(await bench.admin.listTopics()).not.toContain(dlq())
     })
   })
 
   describe(row('P2'), () => {
-    /** The dead record of a stream that met this module. */
+    /** The dead record of a stream that this module failed. */
     const deadOf = async (work: Module, first: Partial<NodeOf> = {}): Promise<object> => {
-      await started(work, first)
+      await startPipeline(work, first)
       await bench.put(input(), [{ value: streamOf('one') }])
-      await happened('dead-lettered')
+      await waitForEvents('dead-lettered')
       return (await dead())[0]!.message
     }
 
@@ -166,7 +166,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     })
 
     it(clause('P2', 'refused → DLQ'), async () => {
-      // Nobody listens on the port of a server that is closed.
+      // The port of a closed server refuses connections.
       const server = createServer()
       await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
       const { port } = server.address() as AddressInfo
@@ -185,35 +185,35 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     })
 
     it(clause('P2', 'malformed → DLQ'), async () => {
-      await started(() => undefined)
+      await startPipeline(() => undefined)
       const values = [Buffer.from('no stream'), streamOf('good')]
       await bench.put(
         input(),
         values.map((value) => ({ value, partition: 0 })),
       )
-      await happened('routed')
-      await happened('dead-lettered')
+      await waitForEvents('routed')
+      await waitForEvents('dead-lettered')
       expect((await dead())[0]!.message).toMatchObject({ errorType: 'MALFORMED' })
       await expect.poll(committed).toBe(2)
     })
 
     it(clause('P2', 'max hops → DLQ'), async () => {
-      await started(() => undefined, { max_hops: 3 })
+      await startPipeline(() => undefined, { max_hops: 3 })
       const values = [writeStream(aStream({ streamId: 'far', hopCount: 3 })), streamOf('good')]
       await bench.put(
         input(),
         values.map((value) => ({ value, partition: 0 })),
       )
-      await happened('routed')
-      await happened('dead-lettered')
+      await waitForEvents('routed')
+      await waitForEvents('dead-lettered')
       expect((await dead())[0]!.message).toMatchObject({ errorType: 'MAX_HOPS' })
       await expect.poll(committed).toBe(2)
     })
 
     it(clause('P2', 'success=false → not'), async () => {
-      await started(() => ({ success: false, error: 'no text in it' }))
+      await startPipeline(() => ({ success: false, error: 'no text in it' }))
       await bench.put(input(), [{ value: streamOf('one') }])
-      await happened('logical-failure')
+      await waitForEvents('logical-failure')
       expect(await dead()).toEqual([])
     })
 
@@ -228,7 +228,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
   })
 
   describe(row('P3'), () => {
-    /** The eight fields as their numbers say, written by hand. */
+    /** The eight fields by their numbers, written by hand. */
     const seed = Buffer.concat([
       Buffer.from([0x0a, 5, 0x0a, 3]),
       Buffer.from('one'), // 1: PipeStream { 1: "one" }
@@ -258,17 +258,17 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     describe(
       clause('P3', "DlqMessage and DlqConfig in protobuf, wire-compatible with the seed's fields"),
       () => {
-        it('a message of the seed is read, and written as it was', () => {
+        it('a message of the design is read and written unchanged', () => {
           const message = fromBinary(DlqMessageSchema, seed)
           expect(message).toMatchObject(read)
           expect(Buffer.from(toBinary(DlqMessageSchema, message)).equals(seed)).toBe(true)
         })
 
-        it('what a node writes is one that the seed can read', async () => {
-          await started(failing({ status: 400, message: 'bad' }))
+        it('a message of a node can be read by the design', async () => {
+          await startPipeline(failing({ status: 400, message: 'bad' }))
           const value = streamOf('one')
           await bench.put(input(), [{ value }])
-          await happened('dead-lettered')
+          await waitForEvents('dead-lettered')
           const [{ record } = { record: undefined }] = await dead()
           expect(fromBinary(DlqMessageSchema, record!.value)).toMatchObject({
             stream: { streamId: 'one' },
@@ -279,7 +279,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
           })
         })
 
-        it('a config of the seed is read, and written as it was', () => {
+        it('a config of the design is read and written unchanged', () => {
           const config = Buffer.concat([
             Buffer.from([0x08, 1, 0x12, 4]), // 1: enabled
             Buffer.from('dead'), // 2: topic
@@ -309,7 +309,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
   })
 
   describe(row('P4'), () => {
-    /** A module that fails the stream `slow` at first, and then waits for `back`. */
+    /** A module that first fails the stream `slow`, then waits for `back`. */
     const slowOnce =
       (back: Promise<void>): Module =>
       async ({ stream, attempt }) => {
@@ -324,7 +324,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       clause('P4', "in-place retries with linear backoff that do not block the consumer's poll"),
       async () => {
         const startedAt: number[] = []
-        await started(
+        await startPipeline(
           ({ stream }) => {
             if (stream.streamId !== 'slow') return
             startedAt.push(performance.now())
@@ -333,10 +333,11 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
           { dlq_config: { retry_backoff: 100, max_retries: 3 } },
         )
         await bench.put(input(), [{ key: 'slow', value: streamOf('slow') }, ...others(300)])
-        await happened('routed', 300)
-        await happened('dead-lettered')
+        await waitForEvents('routed', 300)
+        await waitForEvents('dead-lettered')
         const waits = startedAt.slice(1).map((at, n) => at - startedAt[n]!)
-        // No wait is shorter than its backoff: 100, 200, 300 ms. How much longer depends on the machine.
+        // No wait is shorter than its backoff: 100, 200, 300 ms. How much longer depends on the
+        // machine.
         expect(waits.map((wait, n) => wait >= 100 * (n + 1) - 2)).toEqual([true, true, true])
       },
     )
@@ -349,13 +350,13 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
         const config = { name: 'max.message.bytes', value: '1000' }
         const configs = [config, { name: 'cleanup.policy', value: 'compact' }]
         await bench.admin.createTopics({ topics: [topic], partitions: 1, replicas: 1, configs })
-        await started(failing({ status: 400 }))
+        await startPipeline(failing({ status: 400 }))
         const large = 'x'.repeat(5000)
         await bench.put(
           input(),
           ['one', 'two'].map((id) => ({ value: streamOf(id, large) })),
         )
-        await happened('publish-failed')
+        await waitForEvents('publish-failed')
         expect(await committed()).toBe(0)
         expect(events.filter(({ type }) => type === 'dead-lettered')).toEqual([])
         await bench.admin.incrementalAlterConfigs({
@@ -373,7 +374,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
             },
           ],
         })
-        await happened('dead-lettered', 2)
+        await waitForEvents('dead-lettered', 2)
         await expect.poll(committed).toBe(2)
         expect(await dead()).toHaveLength(2)
       },
@@ -381,9 +382,9 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
 
     it(clause('P4', 'commits only over a contiguous prefix'), async () => {
       const back = Promise.withResolvers<void>()
-      await started(slowOnce(back.promise))
+      await startPipeline(slowOnce(back.promise))
       await bench.put(input(), [{ key: 'slow', value: streamOf('slow') }, ...others(50)])
-      await happened('routed', 50)
+      await waitForEvents('routed', 50)
       expect(await committed()).toBe(0)
       back.resolve()
       await expect.poll(committed).toBe(51)
@@ -392,23 +393,23 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
   })
 
   describe(row('P5'), () => {
-    const passedOn = async (): Promise<NonNullable<ReturnType<typeof readStream>>> => {
-      await started(() => ({ success: false, error: 'no text in it' }))
+    const readRouted = async (): Promise<NonNullable<ReturnType<typeof readStream>>> => {
+      await startPipeline(() => ({ success: false, error: 'no text in it' }))
       await bench.put(input(), [{ key: 'k', value: streamOf('one', 'scan') }])
-      await happened('logical-failure')
+      await waitForEvents('logical-failure')
       const [record] = await bench.read(next())
       return readStream(record!.value)!
     }
 
     it(clause('P5', 'logical failure: history entry'), async () => {
-      expect((await passedOn()).metadata).toMatchObject({
+      expect((await readRouted()).metadata).toMatchObject({
         history: [{ event: 'failed', nodeId: node, message: 'no text in it' }],
         streamError: { nodeId: node, message: 'no text in it' },
       })
     })
 
     it(clause('P5', 'routing to the next nodes with the original document'), async () => {
-      const { content } = await passedOn()
+      const { content } = await readRouted()
       const { value } = content as { value: { body: Uint8Array } }
       expect(Buffer.from(value.body).toString()).toBe('scan')
     })
@@ -423,14 +424,14 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       isUp = false
     })
 
-    /** Starts the node, has these streams die, and lets the module succeed from now on. */
-    const died = async (
+    /** Starts the node, lets these streams die, and lets the module succeed afterwards. */
+    const killStreams = async (
       records: { key?: string; value: Buffer; headers?: Record<string, string> }[],
       options: PipelineOptions = {},
     ): Promise<Pipeline> => {
-      const pipeline = await started(flaky, {}, options)
+      const pipeline = await startPipeline(flaky, {}, options)
       await bench.put(input(), records)
-      await happened('dead-lettered', records.length)
+      await waitForEvents('dead-lettered', records.length)
       isUp = true
       return pipeline
     }
@@ -438,7 +439,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       Array.from({ length: count }, (_, n) => ({ key: `k${n}`, value: streamOf(`s${n}`) }))
 
     it(clause('P6', 'replay by CLI'), async () => {
-      await died(streams(2))
+      await killStreams(streams(2))
       const config = join(folder, 'graph.json')
       writeFileSync(config, JSON.stringify(graphs()))
       const replay = (...args: string[]) =>
@@ -447,15 +448,15 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       expect(JSON.parse(dry.out)).toMatchObject({ sent: 2, dryRun: true })
       const some = await replay('--filter', 'key=k1', '--limit', '1', '--rate', '100')
       expect(JSON.parse(some.out)).toMatchObject({ sent: 1, done: true })
-      await happened('routed', 1)
+      await waitForEvents('routed', 1)
       expect(JSON.parse((await replay()).out)).toMatchObject({ sent: 1, passed: 1 })
     })
 
     it(clause('P6', 'unwraps, keeps key and headers'), async () => {
       const value = streamOf('one', 'scan')
-      const pipeline = await died([{ key: 'k', value, headers: { trace: 'abc' } }])
+      const pipeline = await killStreams([{ key: 'k', value, headers: { trace: 'abc' } }])
       expect(await pipeline.replay(node)).toMatchObject({ sent: 1 })
-      await happened('routed')
+      await waitForEvents('routed')
       const [, again] = await bench.read(input())
       expect(again!.key!.toString()).toBe('k')
       expect(again!.value.equals(value)).toBe(true)
@@ -463,14 +464,14 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     })
 
     it(clause('P6', 'filter'), async () => {
-      const pipeline = await died(streams(3))
+      const pipeline = await killStreams(streams(3))
       expect(await pipeline.replay(node, { filter: { key: 'k1' } })).toMatchObject({ sent: 1 })
       const [, , , again] = await bench.read(input())
       expect(again!.key!.toString()).toBe('k1')
     })
 
     it(clause('P6', 'limit'), async () => {
-      const pipeline = await died(streams(3))
+      const pipeline = await killStreams(streams(3))
       expect(await pipeline.replay(node, { limit: 2 })).toMatchObject({ sent: 2, done: true })
       expect(await bench.read(input())).toHaveLength(5)
     })
@@ -484,7 +485,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
           return systemClock.timer(ms, fire)
         },
       }
-      const pipeline = await died(streams(10), { clock })
+      const pipeline = await killStreams(streams(10), { clock })
       waits.splice(0)
       await pipeline.replay(node, { rate: 20 })
       const waited = waits.reduce((sum, ms) => sum + Math.max(0, ms), 0)
@@ -492,14 +493,15 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     })
 
     it(clause('P6', 'dry run'), async () => {
-      const pipeline = await died(streams(2))
+      const pipeline = await killStreams(streams(2))
       expect(await pipeline.replay(node, { dryRun: true })).toMatchObject({ sent: 2, dryRun: true })
       expect(await bench.read(input())).toHaveLength(2)
     })
 
     it(clause('P6', 'checkpoint'), async () => {
-      const pipeline = await died(streams(30))
-      // A quarter of a second's worth is sent in one transaction, so that the replay can be stopped between two.
+      const pipeline = await killStreams(streams(30))
+      // One transaction has the records of a quarter of a second, so the replay can stop in
+      // between.
       const stop = new AbortController()
       const onProgress = (): void => stop.abort()
       const first = await pipeline.replay(node, { rate: 40, onProgress, signal: stop.signal })
@@ -511,11 +513,11 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     })
 
     it(clause('P6', 'reprocess count'), async () => {
-      const pipeline = await started(flaky)
+      const pipeline = await startPipeline(flaky)
       await bench.put(input(), streams(1))
-      await happened('dead-lettered')
+      await waitForEvents('dead-lettered')
       await pipeline.replay(node)
-      await happened('dead-lettered', 2)
+      await waitForEvents('dead-lettered', 2)
       const [, again] = await bench.read(input())
       expect(lineageIn(again!.headers)).toMatchObject({ reprocessed: 1 })
       const counts = (await dead()).map(({ message }) => message.dlqReprocessCount)
@@ -523,16 +525,16 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     })
 
     it(clause('P6', 'quarantine at the limit'), async () => {
-      const pipeline = await started(flaky)
+      const pipeline = await startPipeline(flaky)
       const letters = await DeadLetterQueue.open('memory:')
       const tap = pipeline.deadLetters(letters)
       await tap.start()
       await bench.put(input(), [{ value: streamOf('one') }])
       for (const replay of [1, 2, 3]) {
-        await happened('dead-lettered', replay)
+        await waitForEvents('dead-lettered', replay)
         expect(await pipeline.replay(node)).toMatchObject({ sent: 1 })
       }
-      await happened('quarantined')
+      await waitForEvents('quarantined')
       const [spent] = await dead(`quarantine.${cluster}.${node}`)
       expect(spent!.message).toMatchObject({ dlqReprocessCount: 3, quarantined: true })
       const parked = async (): Promise<unknown[]> =>
@@ -543,12 +545,12 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     })
 
     it(clause('P6', 'hop budget reset and recorded'), async () => {
-      const pipeline = await started(() => undefined, { max_hops: 2 })
+      const pipeline = await startPipeline(() => undefined, { max_hops: 2 })
       const value = writeStream(aStream({ streamId: 'round', hopCount: 2 }))
       await bench.put(input(), [{ value }])
-      await happened('dead-lettered')
+      await waitForEvents('dead-lettered')
       await pipeline.replay(node)
-      await happened('routed')
+      await waitForEvents('routed')
       const stream = readStream((await bench.read(next()))[0]!.value)!
       expect(stream.hopCount).toBe(1)
       expect(stream.metadata!.history[0]).toMatchObject({ event: 'replayed', nodeId: node })
@@ -560,9 +562,9 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     const promtool = findProgram('promtool')
 
     it(clause('P7', 'Prometheus metrics with node label'), async () => {
-      const pipeline = await started(failing({ status: 400 }))
+      const pipeline = await startPipeline(failing({ status: 400 }))
       await bench.put(input(), [{ value: streamOf('one') }, { value: streamOf('two') }])
-      await happened('dead-lettered', 2)
+      await waitForEvents('dead-lettered', 2)
       const text = async (): Promise<string> => pipeline.metrics()
       const depth = new RegExp(`^pipestream_dlq_depth\\{.*node_id="${node}".*\\} 2$`, 'm')
       await expect.poll(text).toMatch(depth)
@@ -586,7 +588,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
         'P8',
         'runs on a real Kafka broker, several consumers in a group, rebalance and kill -9 without loss',
       ),
-      // Longer than the limit of the run itself, which ends its processes.
+      // Longer than the limit of the run itself, which stops its processes.
       { timeout: 600_000 },
       async () => {
         const verdict = await soak({
@@ -599,7 +601,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
           restarts: 0,
           limitSeconds: 100,
         })
-        expect(found(verdict), verdict.examples.join('\n')).toEqual([])
+        expect(listViolations(verdict), verdict.examples.join('\n')).toEqual([])
         expect(verdict.routed + verdict.dead).toBe(3000)
         expect(verdict.kills).toBeGreaterThan(0)
       },
@@ -628,7 +630,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     })
 
     it(clause('P9', 'payload removal by key (right to be forgotten)'), async () => {
-      const pipeline = await started(failing({ status: 400 }))
+      const pipeline = await startPipeline(failing({ status: 400 }))
       const letters = await DeadLetterQueue.open('memory:')
       const tap = pipeline.deadLetters(letters)
       await tap.start()
@@ -640,7 +642,7 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       await expect.poll(count).toBe(2)
       const who = { by: 'privacy officer', reason: 'asked for', dlq: letters }
       const report = await pipeline.erase({ recordKey: 'ann' }, who)
-      // The tap may be faster with the letter: it hears of the erasure from the topic.
+      // The tap may store the letter first: it reads the erasure from the topic.
       expect(report).toMatchObject({ records: 1, leased: 0 })
       expect(await count()).toBe(1)
       const last = new Map((await bench.read(dlq())).map(({ key, value }) => [String(key), value]))

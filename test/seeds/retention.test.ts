@@ -17,7 +17,7 @@ async function values(mailbox: Mailbox): Promise<unknown[]> {
   return (await mailbox.receive({ max: 10, visibilitySeconds: 600 })).map((one) => one.value())
 }
 
-/** What can be received now. It stays there. */
+/** Receives the visible messages and releases them. */
 async function peek(mailbox: Mailbox): Promise<unknown[]> {
   const messages = await mailbox.receive({ max: 10 })
   for (const message of messages) await message.nack({ failed: false })
@@ -26,7 +26,7 @@ async function peek(mailbox: Mailbox): Promise<unknown[]> {
 
 const day = 86_400
 
-/** How many messages a mailbox reports as expired, from now on. */
+/** Counts the messages that a mailbox reports as expired from now on. */
 function countExpired(mailbox: Mailbox): () => number {
   let count = 0
   mailbox.on('expired', (expired) => void (count += expired.count))
@@ -61,7 +61,7 @@ describe(row('M13'), () => {
   const days = (count: number): void => clock.set(clock.now() + count * day * 1000)
 
   describe(clause('M13', 'retention per queue and per letter'), () => {
-    it('two queues of one file have retentions of their own', async () => {
+    it('two queues of one file have separate retentions', async () => {
       const source = await inFile('requests', 3 * day)
       const dlq = await inFile('requests-dlq', 30 * day)
       await source.send('work')
@@ -87,7 +87,7 @@ describe(row('M13'), () => {
   })
 
   describe(clause('M13', 'never by losing a whole queue'), () => {
-    it('a new letter stays in a queue that nobody reads', async () => {
+    it('a new letter stays in a queue without readers', async () => {
       const idle = await inFile('idle-dlq', 30 * day)
       await idle.send('first')
       days(29)

@@ -1,11 +1,11 @@
-/** One promise of a row that a test can exercise. */
+/** One requirement of a row that a test can check. */
 export interface Clause {
   readonly text: string
-  /** What is missing. A clause without it counts as held and needs a passing test. */
+  /** What is missing. A clause without it counts as fulfilled and needs a passing test. */
   readonly open?: string
 }
 
-/** One thing that the four founding designs ask for. A row is held when all its clauses are. */
+/** One requirement of the four founding designs. A row is fulfilled when all its clauses are. */
 export interface Row {
   readonly id: string
   readonly clauses: readonly Clause[]
@@ -15,7 +15,7 @@ function define(id: string, ...clauses: (string | Clause)[]): Row {
   return { id, clauses: clauses.map((one) => (typeof one === 'string' ? { text: one } : one)) }
 }
 
-/** A clause that waits for work that is not built yet. */
+/** A clause that is not implemented yet. */
 function open(text: string, missing: string): Clause {
   return { text, open: missing }
 }
@@ -31,7 +31,7 @@ const brokers = [
   'Kafka',
 ]
 
-/** What the mailbox (M), operation (O), workflow (W) and pipeline (P) designs ask. */
+/** The requirements of the mailbox (M), operation (O), workflow (W) and pipeline (P) designs. */
 export const rows: readonly Row[] = [
   define(
     'M1',
@@ -391,7 +391,10 @@ export function row(id: string): string {
   return find(id).id
 }
 
-/** The title of a test, or around several, that exercises one clause. Throws unless the row has the clause, held. */
+/**
+ * The title of a test or a `describe` for one clause. Throws unless the row has the clause and it
+ * is fulfilled.
+ */
 export function clause(id: string, text: string): string {
   const found = find(id).clauses.find((one) => one.text === text)
   if (!found) {
@@ -399,6 +402,6 @@ export function clause(id: string, text: string): string {
     throw new TypeError(`row ${id} has no clause "${text}"; it has:${known.join('')}`)
   }
   if (found.open !== undefined)
-    throw new TypeError(`the clause "${text}" of row ${id} has a test: list it as held`)
+    throw new TypeError(`the clause "${text}" of row ${id} has a test; list it as fulfilled`)
   return titleOf(id, text)
 }

@@ -1,10 +1,11 @@
-// `npm run seeds`: prints each row with its clauses and their tests. Fails when a clause that is listed as held has no
-// passing test or one that failed, when a server is missing, and when a test belongs to no clause.
+// `npm run seeds`: prints each row with its clauses and their tests. Fails when a fulfilled clause
+// has no passing test or a failed one, when a server is missing, and when a test belongs to no
+// clause.
 import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { start } from '../../scripts/servers/fleet.ts'
+import { start } from '../../scripts/servers/lifecycle.ts'
 import { rows, titleOf, type Clause } from './rows.ts'
 
 interface Test {
@@ -19,7 +20,9 @@ interface Report {
 
 const root = join(import.meta.dirname, '../..')
 
-/** The tests of this folder, and the contract suite on each broker, whose tests carry clauses too. */
+/**
+ * The tests of this folder, and the contract suite on each broker, whose tests have clauses too.
+ */
 const folder = 'test/seeds/'
 const files = [
   folder,
@@ -44,7 +47,7 @@ function runTests(): { report: Report; printed: string } {
 
 const problems: string[] = []
 
-// Without a server its tests are skipped, so that nothing is known of what they exercise.
+// Without a server its tests are skipped, so their clauses are unverified.
 const outcomes = await start(['postgres', 'redis', 'opensearch', 'rabbitmq', 'nats', 'kafka'])
 for (const outcome of outcomes)
   if ('missing' in outcome) problems.push(`${outcome.name} is missing: ${outcome.missing}`)

@@ -12,7 +12,7 @@ import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { opensearchPlace, postgresPlace, redisPlace } from '../servers/places.ts'
 import { backend, type Backend } from '../servers/servers.ts'
 
-/** A store in a place of its own. Each call of `make` gives another handle on it. */
+/** A store in a separate place. Each call of `make` returns another handle. */
 interface StorePlace {
   make: () => Store
   clear: () => Promise<void>
@@ -53,7 +53,10 @@ const places = {
 export type StoreKind = keyof typeof places
 export const storeKinds = Object.keys(places) as StoreKind[]
 
-/** Gives a function that opens a queue on the store, several times if need be; then closes them all and clears the place. */
+/**
+ * Passes a function that opens queues on the store; closes all of them and clears the place
+ * afterwards.
+ */
 export async function onStore(
   kind: StoreKind,
   use: (open: (options?: QueueOptions) => Promise<DeadLetterQueue>) => Promise<void>,

@@ -117,7 +117,7 @@ describe(row('W2'), () => {
   describe(
     clause('W2', "automatic classification into the seed's categories with their default policies"),
     () => {
-      it('keeps what it does not know, and retries it a little', async () => {
+      it('stores unknown errors, and retries them a few times', async () => {
         const { dlq } = await aQueue({ maxRetries: 10 })
         const { id } = await dlq.enqueue({ type: 'a' }, new Error('zzz'))
         for (let run = 0; run < 3; run++) await dlq.fail(id, new Error('zzz'))
@@ -174,7 +174,7 @@ describe(row('W5'), () => {
   })
 
   it(clause('W5', 'interval'), async () => {
-    // Without a watch, what another process wrote is found by polling.
+    // Without a watch, letters of another process are found by polling.
     const { dlq, clock, store, heard } = await aQueue({ pollMs: 30_000 }, (fake) =>
       Object.assign(memoryStore({ clock: fake }), { watch: () => () => {} }),
     )
@@ -209,7 +209,7 @@ describe(row('W5'), () => {
   })
 
   describe(clause('W5', 'parallel within a bound'), () => {
-    it('a slow letter does not hold up the others', async () => {
+    it('a slow letter does not block the others', async () => {
       const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxConcurrent: 2 })
       const slow = deferred()
       dlq.handle('a', ({ input }) => (input === 'slow' ? slow.promise : undefined))
@@ -500,7 +500,7 @@ describe(row('W4'), () => {
 })
 
 describe(row('W8'), () => {
-  describe('in a program of its own', () => {
+  describe('in an embedding program', () => {
     let folder: string
     beforeEach(async () => {
       folder = await mkdtemp(join(tmpdir(), 'redrive-w8-'))
@@ -571,7 +571,7 @@ dlq_retry_interval_seconds: 30
   })
 
   describe(clause('W8', 'from YAML and environment'), () => {
-    it('the environment goes before the file, and a variable may name a file', () => {
+    it('the environment overrides the file, and a variable may name a file', () => {
       files['/run/size'] = '200\n'
       const { options } = load(yaml, {
         REDRIVE_DLQ_MAX_SIZE_FILE: '/run/size',
@@ -599,7 +599,7 @@ dlq_retry_interval_seconds: 30
       ['dlq_max_size', [100, 100_000], [99, 100_001]],
       ['dlq_default_max_retries', [0, 10], [-1, 11, 1.5]],
       ['dlq_retry_interval_seconds', [10, 3600], [9, 3601]],
-    ])('%s keeps to its bounds, and reports them', (key, allowed, refused) => {
+    ])('%s is checked against its bounds, and the error names them', (key, allowed, refused) => {
       for (const value of allowed) expect(() => load(`${key}: ${value}`)).not.toThrow()
       for (const value of refused)
         expect(() => load(`${key}: ${value}`)).toThrow(

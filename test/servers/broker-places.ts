@@ -1,4 +1,4 @@
-// Places on message brokers. Their clients are large, so tests of stores need not load them.
+// Places on message brokers. Separate from places.ts, since their clients are large.
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { Admin } from '@platformatic/kafka'
@@ -8,7 +8,10 @@ import { isRefusal } from '../../src/backends/kafka/errors.ts'
 import type { Place } from './places.ts'
 import { freshName } from './servers.ts'
 
-/** A prefix of queues and exchanges. No client can list those, so the place removes what it was asked the name of. */
+/**
+ * A prefix of queues and exchanges. Clients cannot list these, so the place removes the names that
+ * it gave out.
+ */
 export interface RabbitmqPlace extends Place {
   readonly queue: (name: string) => string
   readonly exchange: (name: string) => string
@@ -53,7 +56,7 @@ export function natsPlace(url: string): Place {
   return { name, clear }
 }
 
-/** A prefix of topics and groups. Its groups must have no members any more. */
+/** A prefix of topics and groups. Its groups must have no members when cleared. */
 export function kafkaPlace(url: string): Place {
   const name = freshName()
   const clear = async (): Promise<void> => {
@@ -71,7 +74,9 @@ export function kafkaPlace(url: string): Place {
   return { name, clear }
 }
 
-/** Makes topics, and waits until the broker shows them. What it made too late for the client, the client asks for again. */
+/**
+ * Creates topics and waits until the broker lists them. Ignores topics that a client retry created.
+ */
 export async function makeTopics(
   admin: Admin,
   topics: string[],
@@ -83,7 +88,7 @@ export async function makeTopics(
   } catch (error) {
     if (!isRefusal(error, 'TOPIC_ALREADY_EXISTS')) throw error
   }
-  const areThere = async (): Promise<void> =>
+  const expectListed = async (): Promise<void> =>
     expect(await admin.listTopics()).toEqual(expect.arrayContaining(topics))
-  await vi.waitFor(areThere, { timeout: 20_000 })
+  await vi.waitFor(expectListed, { timeout: 20_000 })
 }

@@ -14,7 +14,7 @@ import { backend } from './servers.ts'
 
 const rabbitmq = backend('rabbitmq')
 describe.skipIf(rabbitmq.missing)('RabbitMQ', () => {
-  it('moves a message on once a quorum queue gives it up; a cleared place has no queue', async () => {
+  it('dead-letters a message of a quorum queue; a cleared place has no queue', async () => {
     const [mine, other] = [rabbitmqPlace(rabbitmq.url), rabbitmqPlace(rabbitmq.url)]
     const connection = await amqplib.connect(rabbitmq.url)
     connection.on('error', () => {})
@@ -54,7 +54,7 @@ describe.skipIf(rabbitmq.missing)('RabbitMQ', () => {
 
 const nats = backend('nats')
 describe.skipIf(nats.missing)('NATS', () => {
-  it('delivers again what was refused, and counts; a cleared place has no stream', async () => {
+  it('redelivers and counts a rejected message; a cleared place has no stream', async () => {
     const [mine, other] = [natsPlace(nats.url), natsPlace(nats.url)]
     const connection = await connect({ servers: nats.url })
     const manager = await jetstreamManager(connection)
@@ -84,7 +84,7 @@ describe.skipIf(nats.missing)('NATS', () => {
 
 const kafka = backend('kafka')
 describe.skipIf(kafka.missing)('Kafka', () => {
-  it('gives a group what was written, from its last commit on; a cleared place has no topic', async () => {
+  it('delivers records to a group from its last commit; a cleared place has no topic', async () => {
     const [mine, other] = [kafkaPlace(kafka.url), kafkaPlace(kafka.url)]
     const settings = { clientId: mine.name, bootstrapBrokers: kafka.url.split(',') }
     const admin = new Admin(settings)

@@ -1,4 +1,4 @@
-// How a private server is started, stopped, killed and paused.
+// Starts, stops, kills and pauses a private server.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -23,40 +23,42 @@ import {
   type Process,
 } from '../../scripts/servers/machine.ts'
 
-/** How a server is told to end: PostgreSQL's own words. The others make no difference. */
+/** Shutdown modes of PostgreSQL. Other servers have one mode only. */
 export type StopMode = 'smart' | 'fast' | 'immediate'
 
 export interface PrivateServer {
   readonly url: string
   readonly port: number
-  /** Starts it again on the same port, with the same data. Resolves once it answers. */
+  /** Starts the server again on the same port, with the same data. Resolves once it answers. */
   readonly start: () => Promise<void>
-  /** Ends it in order; resolves once it is gone. */
+  /** Stops the server gracefully; resolves once it has exited. */
   readonly stop: (mode?: StopMode) => Promise<void>
-  /** Ends it and all of its processes at once, as a crash would; resolves once they are gone. */
+  /** Kills the server and its processes, like a crash; resolves once they are gone. */
   readonly kill9: () => Promise<void>
-  /** Freezes all of its processes: connections stay open, and nothing answers. */
+  /** Freezes all processes of the server: connections stay open, and nothing answers. */
   readonly pause: () => void
   readonly resume: () => void
-  /** Kills it and removes its folder. */
+  /** Kills the server and removes its folder. */
   readonly remove: () => Promise<void>
 }
 
 export interface Kind {
-  /** How many ports it needs, one unless told; clients use the first. */
+  /** Number of ports; clients use the first. Default: 1. */
   readonly ports?: number
-  /** Makes the data folder. */
+  /** Creates the data folder. */
   readonly prepare: (folder: string) => void
   readonly command: (ports: readonly number[], folder: string) => Command
-  /** A process that it needs beside itself. It is there from the first start on, and no kill or pause meets it. */
+  /** A helper process, started once before the server and not affected by kill or pause. */
   readonly beside?: (ports: readonly number[], folder: string) => Command
-  /** Asks whoever answers whether this is its data folder: another test may have taken the port before us. */
+  /**
+   * Checks that the server on the port uses this data folder: another test may have taken the port.
+   */
   readonly isOurs: (ports: readonly number[], folder: string) => Promise<boolean>
   readonly url: (port: number) => string
   readonly signals: Readonly<Record<StopMode, NodeJS.Signals>>
 }
 
-/** A busy machine may need this long for the slowest of them. */
+/** Start timeout of the slowest server on a busy machine. */
 const secondsToStart = 60
 
 const children = new Set<ChildProcess>()
@@ -64,16 +66,16 @@ process.once('exit', () => {
   for (const child of children) signalAll(child, 'SIGKILL')
 })
 
-/** On Linux, a server dies with the test process even if that one is killed and can clean up nothing. */
-function tied(): string[] {
+/** On Linux, a server dies with the test process even if that is killed without cleanup. */
+function parentDeathArgs(): string[] {
   const setpriv = process.platform === 'linux' ? findProgram('setpriv') : undefined
   return setpriv ? [setpriv, '--pdeathsig', 'KILL', '--'] : []
 }
 
-/** Starts a process that ends with ours at the latest. */
-function bear({ file, args, account, environment }: Command, log: string): ChildProcess {
+/** Starts a process that exits with this one at the latest. */
+function spawnTied({ file, args, account, environment }: Command, log: string): ChildProcess {
   const out = openSync(log, 'a')
-  const [first, ...rest] = [...tied(), file, ...args]
+  const [first, ...rest] = [...parentDeathArgs(), file, ...args]
   const env = { ...process.env, ...environment }
   const born = spawn(first!, rest, { ...account, cwd: '/', env, stdio: ['ignore', out, out] })
   closeSync(out)
@@ -82,20 +84,22 @@ function bear({ file, args, account, environment }: Command, log: string): Child
   return born
 }
 
-const lives = (child: ChildProcess | undefined): child is ChildProcess =>
+const isLive = (child: ChildProcess | undefined): child is ChildProcess =>
   child !== undefined && child.exitCode === null && !child.signalCode
 
-/** Signals a server and its own processes. It is frozen first, so that it cannot make new ones meanwhile. */
+/**
+ * Signals a server and its children. The server is frozen first, so that it cannot start new ones.
+ */
 function signalAll({ pid }: ChildProcess, name: NodeJS.Signals): Process[] {
   const sent: Process[] = []
   const send = (to: number, signal: NodeJS.Signals): void => {
     const [mark] = commandLine(to).split(' ')
     try {
       process.kill(to, signal)
-      // What has ended already, and waits to be noticed, has no command line.
+      // A zombie process has no command line.
       if (mark) sent.push({ pid: to, mark })
     } catch {
-      // It is gone already.
+      // The process has already exited.
     }
   }
   if (name !== 'SIGCONT') send(pid!, 'SIGSTOP')
@@ -122,10 +126,10 @@ function sweep(): void {
   }
 }
 
-/** Makes a server in a folder of its own, on ports that nobody has. */
+/** Creates a server in a new folder, on free ports. */
 export async function begin(kind: Kind): Promise<PrivateServer> {
   sweep()
-  // Not below the temp folder: the user that runs the server must be able to reach it.
+  // Not in the temp folder: the user of the server must have access.
   const home = mkdtempSync(join(dataHome(), `private-${process.pid}-`))
   chmodSync(home, 0o755)
   try {
@@ -146,7 +150,7 @@ export async function begin(kind: Kind): Promise<PrivateServer> {
   }
 }
 
-/** The server, and a way to end it with what is beside it. */
+/** The server, and a function that also stops its helper process. */
 interface Controlled {
   readonly server: PrivateServer
   readonly end: () => Promise<void>
@@ -160,12 +164,12 @@ function control(kind: Kind, home: string, ports: readonly number[]): Controlled
   let beside: ChildProcess | undefined
 
   const start = async (): Promise<void> => {
-    if (lives(child)) return
-    if (kind.beside && !lives(beside)) beside = bear(kind.beside(ports, folder), log)
+    if (isLive(child)) return
+    if (kind.beside && !isLive(beside)) beside = spawnTied(kind.beside(ports, folder), log)
     const command = kind.command(ports, folder)
-    child = bear(command, log)
+    child = spawnTied(command, log)
     const isOurs = async (): Promise<boolean> => {
-      if (!lives(child))
+      if (!isLive(child))
         throw new Error(`${command.file} ended: ${readFileSync(log, 'utf8').slice(-2000)}`)
       return kind.isOurs(ports, folder).catch(() => false)
     }
@@ -176,7 +180,7 @@ function control(kind: Kind, home: string, ports: readonly number[]): Controlled
     target: ChildProcess | undefined,
     send: (child: ChildProcess) => void,
   ): Promise<void> => {
-    if (!lives(target)) return
+    if (!isLive(target)) return
     const gone = once(target, 'exit')
     send(target)
     await gone
@@ -206,10 +210,10 @@ function control(kind: Kind, home: string, ports: readonly number[]): Controlled
       }),
     kill9: () => kill(child),
     pause: () => {
-      if (lives(child)) signalAll(child, 'SIGSTOP')
+      if (isLive(child)) signalAll(child, 'SIGSTOP')
     },
     resume: () => {
-      if (lives(child)) signalAll(child, 'SIGCONT')
+      if (isLive(child)) signalAll(child, 'SIGCONT')
     },
     remove: async () => {
       await end()

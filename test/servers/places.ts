@@ -1,9 +1,9 @@
-// A place of its own for a test on a server that it shares with others, and how to leave it clean.
+// A place is the part of a shared server that one test uses, with its cleanup.
 import { Client } from 'pg'
 import { createClient, createCluster } from 'redis'
 import { freshName } from './servers.ts'
 
-/** The place is named only: whoever uses it creates it. `clear` removes whatever came to be there. */
+/** Only a name: the test creates the content. `clear` removes everything in the place. */
 export interface Place {
   readonly name: string
   readonly clear: () => Promise<void>
@@ -24,7 +24,7 @@ export function postgresPlace(url: string): Place {
   return { name, clear }
 }
 
-/** A prefix of keys. It may also stand inside of braces. */
+/** A prefix of keys, also inside braces (hash tags). */
 export function redisPlace(url: string): Place {
   const name = freshName()
   const clear = async (): Promise<void> => {

@@ -12,14 +12,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { PrivateServer } from './control.ts'
 import { lacksPrivate, privateKafka, privateNats, privateRabbitmq } from './private.ts'
 
-/** Starting again is part of these tests, and takes a busy machine its time. */
-const patience = 90_000
+/** These tests restart servers, which is slow on a busy machine. */
+const timeout = 90_000
 
-describe.skipIf(lacksPrivate.rabbitmq())('a private RabbitMQ', { timeout: patience }, () => {
+describe.skipIf(lacksPrivate.rabbitmq())('a private RabbitMQ', { timeout }, () => {
   let server: PrivateServer
   beforeAll(async () => {
     server = await privateRabbitmq()
-  }, patience)
+  }, timeout)
   afterAll(() => server.remove())
 
   const onChannel = async <T>(
@@ -35,7 +35,7 @@ describe.skipIf(lacksPrivate.rabbitmq())('a private RabbitMQ', { timeout: patien
   }
   const quorum = { arguments: { 'x-queue-type': 'quorum' } }
 
-  it('keeps what a quorum queue confirmed when it is killed, and answers on the same port', async () => {
+  it('keeps confirmed messages of a quorum queue when killed, and restarts on the same port', async () => {
     await onChannel((channel) => channel.assertQueue('kept', quorum))
     await server.stop()
     await server.start()
@@ -43,9 +43,9 @@ describe.skipIf(lacksPrivate.rabbitmq())('a private RabbitMQ', { timeout: patien
       channel.sendToQueue('kept', Buffer.from('letter'), { persistent: true })
       await channel.waitForConfirms()
     })
-    const witness = await amqplib.connect(server.url)
-    witness.on('error', () => {})
-    const cut = new Promise((resolve) => witness.once('close', resolve))
+    const connection = await amqplib.connect(server.url)
+    connection.on('error', () => {})
+    const cut = new Promise((resolve) => connection.once('close', resolve))
     await server.kill9()
     await cut
     await expect(amqplib.connect(server.url)).rejects.toThrow('ECONNREFUSED')
@@ -54,7 +54,7 @@ describe.skipIf(lacksPrivate.rabbitmq())('a private RabbitMQ', { timeout: patien
     expect(message && message.content.toString()).toBe('letter')
   })
 
-  it('runs beside another, and stops in order', async () => {
+  it('runs next to another one, and stops gracefully', async () => {
     const other = await privateRabbitmq()
     try {
       expect(other.port).not.toBe(server.port)
@@ -69,11 +69,11 @@ describe.skipIf(lacksPrivate.rabbitmq())('a private RabbitMQ', { timeout: patien
   })
 })
 
-describe.skipIf(lacksPrivate.nats())('a private NATS', { timeout: patience }, () => {
+describe.skipIf(lacksPrivate.nats())('a private NATS', { timeout }, () => {
   let server: PrivateServer
   beforeAll(async () => {
     server = await privateNats()
-  }, patience)
+  }, timeout)
   afterAll(() => server.remove())
 
   const connected = async <T>(work: (connection: NatsConnection) => Promise<T>): Promise<T> => {
@@ -85,15 +85,15 @@ describe.skipIf(lacksPrivate.nats())('a private NATS', { timeout: patience }, ()
     }
   }
 
-  it.each(['kill9', 'stop'] as const)('keeps what a stream took: %s', async (end) => {
+  it.each(['kill9', 'stop'] as const)('keeps the messages of a stream: %s', async (end) => {
     await connected(async (connection) => {
       const manager = await jetstreamManager(connection)
       await manager.streams.add({ name: end, subjects: [end] })
       await jetstream(connection).publish(end, 'letter')
     })
-    const witness = await connect({ servers: server.url, reconnect: false })
+    const connection = await connect({ servers: server.url, reconnect: false })
     await server[end]()
-    await witness.closed()
+    await connection.closed()
     await expect(connect({ servers: server.url, reconnect: false })).rejects.toThrow()
     await server.start()
     const message = await connected(async (connection) =>
@@ -103,16 +103,16 @@ describe.skipIf(lacksPrivate.nats())('a private NATS', { timeout: patience }, ()
   })
 })
 
-describe.skipIf(lacksPrivate.kafka())('a private Kafka', { timeout: patience }, () => {
+describe.skipIf(lacksPrivate.kafka())('a private Kafka', { timeout }, () => {
   let server: PrivateServer
   beforeAll(async () => {
     server = await privateKafka({ 'num.partitions': '3' })
-  }, patience)
+  }, timeout)
   afterAll(() => server.remove())
 
   const settings = () => ({ clientId: 'test', bootstrapBrokers: [server.url] })
 
-  it('has the settings that were asked for', async () => {
+  it('has the requested settings', async () => {
     const admin = new Admin(settings())
     await admin.createTopics({ topics: ['three'], partitions: -1, replicas: -1 })
     const partitions = async (): Promise<number | undefined> =>
@@ -121,18 +121,18 @@ describe.skipIf(lacksPrivate.kafka())('a private Kafka', { timeout: patience }, 
     await admin.close()
   })
 
-  it('has no topic that nobody created', async () => {
+  it('does not create topics automatically', async () => {
     const admin = new Admin({ ...settings(), retries: 0 })
     const asked = admin.metadata({ topics: ['nobody'], autocreateTopics: true })
     await expect(asked).rejects.toThrow('Unknown topic')
-    // Topics come to be in order: whatever was begun before this one is there as well.
+    // Topics are created in order: an earlier one would exist by now.
     await admin.createTopics({ topics: ['later'], partitions: 1, replicas: 1 })
     await expect.poll(() => admin.listTopics(), { timeout: 10_000 }).toContain('later')
     expect(await admin.listTopics()).not.toContain('nobody')
     await admin.close()
   })
 
-  it('keeps what was written when it is killed', async () => {
+  it('keeps written records when killed', async () => {
     const admin = new Admin(settings())
     await admin.createTopics({ topics: ['kept'], partitions: 1, replicas: 1 })
     await admin.close()

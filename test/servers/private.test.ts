@@ -11,14 +11,14 @@ describe.skipIf(lacksPrivate.postgres())('a private PostgreSQL', () => {
   }, 60_000)
   afterAll(() => server.remove())
 
-  const connected = async (): Promise<Client> => {
+  const connectClient = async (): Promise<Client> => {
     const client = new Client({ connectionString: server.url })
     client.on('error', () => {})
     await client.connect()
     return client
   }
   const ask = async (text: string): Promise<unknown[]> => {
-    const client = await connected()
+    const client = await connectClient()
     try {
       return (await client.query(text)).rows
     } finally {
@@ -26,16 +26,16 @@ describe.skipIf(lacksPrivate.postgres())('a private PostgreSQL', () => {
     }
   }
 
-  it('has the settings that were asked for, and syncs to the disk', async () => {
+  it('has the requested settings, and syncs to the disk', async () => {
     expect(await ask('show work_mem')).toEqual([{ work_mem: '9MB' }])
     expect(await ask('show fsync')).toEqual([{ fsync: 'on' }])
   })
 
-  it('keeps what was committed when it is killed, and answers on the same port', async () => {
+  it('keeps committed data when killed, and restarts on the same port', async () => {
     await ask('create table kept (n int)')
     await ask('insert into kept values (7)')
-    const witness = await connected()
-    const cut = new Promise((resolve) => witness.once('end', resolve))
+    const connection = await connectClient()
+    const cut = new Promise((resolve) => connection.once('end', resolve))
     await server.kill9()
     await cut
     await expect(ask('select 1')).rejects.toThrow('ECONNREFUSED')
@@ -44,15 +44,15 @@ describe.skipIf(lacksPrivate.postgres())('a private PostgreSQL', () => {
   })
 
   it.each(['fast', 'immediate'] as const)('ends its sessions when stopped: %s', async (mode) => {
-    const witness = await connected()
-    const cut = new Promise((resolve) => witness.once('end', resolve))
+    const connection = await connectClient()
+    const cut = new Promise((resolve) => connection.once('end', resolve))
     await server.stop(mode)
     await cut
     await server.start()
     expect(await ask('select 1 as n')).toEqual([{ n: 1 }])
   })
 
-  it('answers nothing while paused, not even to those who were connected', async () => {
+  it('answers nothing while paused, not even on open connections', async () => {
     const settings = { connectionString: server.url, connectionTimeoutMillis: 300 }
     const client = new Client({ ...settings, query_timeout: 300 })
     await client.connect()
@@ -93,14 +93,14 @@ describe.skipIf(lacksPrivate.redis())('a private Redis', () => {
     }
   }
 
-  it('has the settings that were asked for, and syncs each write', async () => {
+  it('has the requested settings, and syncs each write', async () => {
     const settings = await withClient(server, (client) =>
       client.configGet(['maxmemory-policy', 'appendfsync']),
     )
     expect(settings).toEqual({ 'maxmemory-policy': 'allkeys-lru', appendfsync: 'always' })
   })
 
-  it('keeps what was answered when it is killed', async () => {
+  it('keeps acknowledged writes when killed', async () => {
     await withClient(server, (client) => client.set('kept', '7'))
     await server.kill9()
     await expect(withClient(server, (client) => client.get('kept'))).rejects.toThrow()
@@ -108,7 +108,7 @@ describe.skipIf(lacksPrivate.redis())('a private Redis', () => {
     expect(await withClient(server, (client) => client.get('kept'))).toBe('7')
   })
 
-  it('can be followed by another, which has what was written', async () => {
+  it('can have a replica with the same data', async () => {
     const replica = await privateRedis({}, server)
     try {
       await withClient(server, async (client) => {

@@ -1,4 +1,4 @@
-// A server for one test file alone, to be stopped, killed and paused while a store talks to it.
+// Private servers for one test file, which may stop, kill and pause them.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
@@ -40,7 +40,9 @@ import {
 } from '../../scripts/servers/redis.ts'
 import { begin, type PrivateServer } from './control.ts'
 
-/** Why there can be no private server on this machine, or nothing. Use with `describe.skipIf`. */
+/**
+ * Why a private server is unavailable; undefined if it is available. Use with `describe.skipIf`.
+ */
 export const lacksPrivate = {
   postgres: lacksPostgres,
   redis: lacksRedis,
@@ -49,10 +51,10 @@ export const lacksPrivate = {
   kafka: lacksKafka,
 }
 
-/** For servers that know one way to end. */
+/** For servers with one shutdown mode. */
 const inOrder = { smart: 'SIGTERM', fast: 'SIGTERM', immediate: 'SIGTERM' } as const
 
-/** PostgreSQL, as durable as the shared one unless `settings` say otherwise. */
+/** PostgreSQL, as durable as the shared one unless `settings` differ. */
 export function privatePostgres(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<PrivateServer> {
@@ -78,7 +80,7 @@ export function privatePostgres(
   })
 }
 
-/** Redis, as durable as the shared one unless `settings` say otherwise; `replicaOf` makes it follow another. */
+/** Redis, as durable as the shared one unless `settings` differ; `replicaOf` makes it a replica. */
 export function privateRedis(
   settings: RedisSettings = {},
   replicaOf?: PrivateServer,
@@ -95,8 +97,8 @@ export function privateRedis(
 }
 
 /**
- * RabbitMQ, with the user guest. It takes seconds to start. It writes the names of new quorum queues to the disk half a
- * second late, and loses those that it is killed before: stop and start it once after declaring them.
+ * RabbitMQ, with the user guest. Takes seconds to start. It persists new quorum queues half a
+ * second late, and loses them in a kill before that: stop and start it once after declaring them.
  */
 export function privateRabbitmq(): Promise<PrivateServer> {
   return begin({
@@ -126,8 +128,9 @@ export function privateNats(): Promise<PrivateServer> {
 }
 
 /**
- * Kafka, as the shared one unless `settings` say otherwise. It takes seconds to start. Clients go on to the address that
- * it advertises, so a proxy before it must be named there: `'advertised.listeners': 'PLAINTEXT://127.0.0.1:…'`.
+ * Kafka, like the shared one unless `settings` differ. Takes seconds to start. Clients connect to
+ * its advertised address, so set a proxy there: `'advertised.listeners':
+ * 'PLAINTEXT://127.0.0.1:…'`.
  */
 export function privateKafka(settings: KafkaSettings = {}): Promise<PrivateServer> {
   return begin({

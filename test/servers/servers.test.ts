@@ -15,19 +15,19 @@ describe('a backend', () => {
     else process.env[variable] = before
   })
 
-  it('is the one that the environment names, whatever runs', () => {
+  it('is the server in the environment, if set', () => {
     process.env[variable] = 'postgres://elsewhere/db'
     expect(backend('postgres')).toEqual({ url: 'postgres://elsewhere/db' })
   })
 
-  it('has a URL, or says what is missing', () => {
+  it('has a URL, or a reason why it is missing', () => {
     delete process.env[variable]
     const { url, missing } = backend('postgres')
     expect(url === '').toBe(missing !== undefined)
   })
 })
 
-it('names are fresh', () => {
+it('names are unique', () => {
   const names = Array.from({ length: 100 }, freshName)
   expect(new Set(names).size).toBe(100)
   expect(names.filter((name) => !/^[a-z][a-z0-9_]{1,40}$/.test(name))).toEqual([])
@@ -45,7 +45,7 @@ describe.skipIf(postgres.missing)('PostgreSQL', () => {
     }
   }
 
-  it('a schema is gone once its place is cleared, and its neighbour is not', async () => {
+  it('clearing a place removes its schema and no other', async () => {
     const [mine, other] = [postgresPlace(postgres.url), postgresPlace(postgres.url)]
     for (const { name } of [mine, other]) await ask(`create schema ${name} create table a (b int)`)
     await mine.clear()
@@ -60,7 +60,7 @@ describe.skipIf(postgres.missing)('PostgreSQL', () => {
 
 const bouncer = backend('pgbouncer')
 describe.skipIf(bouncer.missing)('PgBouncer', () => {
-  it('lends a connection for one transaction: more clients are served than it has connections', async () => {
+  it('pools connections by transaction: it serves more clients than it has connections', async () => {
     const clients = Array.from({ length: 25 }, () => new Client({ connectionString: bouncer.url }))
     try {
       for (const client of clients) {
@@ -75,7 +75,7 @@ describe.skipIf(bouncer.missing)('PgBouncer', () => {
 
 const redis = backend('redis')
 describe.skipIf(redis.missing)('Redis', () => {
-  it('keys are gone once their place is cleared, and their neighbours are not', async () => {
+  it('clearing a place removes its keys and no others', async () => {
     const [mine, other] = [redisPlace(redis.url), redisPlace(redis.url)]
     const client = createClient({ url: redis.url })
     await client.connect()
@@ -105,7 +105,7 @@ describe.skipIf(redisCluster.missing)('a Redis cluster', () => {
 
 const opensearch = backend('opensearch')
 describe.skipIf(opensearch.missing)('OpenSearch', () => {
-  it('finds what was written; a cleared place has no index', async () => {
+  it('finds written documents; a cleared place has no index', async () => {
     const place = opensearchPlace(opensearch.url)
     const call = async (method: string, path: string, body?: unknown): Promise<unknown> => {
       const answer = await fetch(new URL(path, opensearch.url), {

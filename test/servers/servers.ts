@@ -1,4 +1,4 @@
-// Which real servers a test may use, and a place of its own on each of them.
+// The real servers that a test may use, and unique names on them.
 import { isRunning, readState } from '../../scripts/servers/state.ts'
 import { servers } from '../../scripts/servers/table.ts'
 
@@ -12,25 +12,28 @@ export type Backend =
   | 'nats'
   | 'kafka'
 
-/** Where a backend is; when there is none, `missing` says why and the URL is empty. */
+/** The URL of a backend; if unavailable, `missing` has the reason and the URL is empty. */
 export interface Offer {
   readonly url: string
   readonly missing?: string
 }
 
-/** The server that the environment names, else the private one that runs. Use with `describe.skipIf(offer.missing)`. */
+/**
+ * The server in the environment, else the running private one. Use with
+ * `describe.skipIf(offer.missing)`.
+ */
 export function backend(name: Backend): Offer {
   const { variable } = servers.find((server) => server.name === name)!
   const named = process.env[variable]
   if (named) return { url: named }
   const running = readState()[name]
   if (isRunning(running) && running.url !== undefined) return { url: running.url }
-  return { url: '', missing: `${name} does not run: npm run servers -- start ${name}` }
+  return { url: '', missing: `${name} is not running: npm run servers -- start ${name}` }
 }
 
 let count = 0
 
-/** A name that no other test, process or run uses: lower case, and fit for schemas, keys, indices, queues, streams and topics. */
+/** A unique lower-case name, valid for schemas, keys, indices, queues, streams and topics. */
 export function freshName(): string {
   count += 1
   const born = Math.floor(performance.timeOrigin).toString(36)

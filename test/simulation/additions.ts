@@ -1,15 +1,15 @@
 import { isOpen, type DeadLetter } from '../../src/letter/letter.ts'
 import { occur } from '../../src/letter/moves.ts'
 import type { AddResult, Capacity } from '../../src/store.ts'
-import { isDone, type Known } from './known.ts'
+import { isDone, type ExpectedLetter } from './expected-letters.ts'
 import { textOf, type Ledger } from './ledger.ts'
 
-/** Watches letters come in: none is lost once acknowledged, none comes from nowhere, and none comes twice. */
+/** Checks additions: no acknowledged letter is lost, none is invented, none is added twice. */
 export class Additions {
   readonly acknowledged = new Set<string>()
   readonly #ledger: Ledger
   readonly #tried = new Set<string>()
-  /** Ids by captured bytes: a capture that is repeated makes no second letter. */
+  /** Ids by captured bytes: a repeated capture creates no second letter. */
   readonly #idByBytes = new Map<string, string>()
   #names = 0
 
@@ -17,7 +17,7 @@ export class Additions {
     this.#ledger = ledger
   }
 
-  /** Bytes that somebody is about to capture. */
+  /** Registers bytes that are about to be captured. */
   captureTried(bytes: Uint8Array): void {
     this.#tried.add(textOf(bytes))
   }
@@ -26,7 +26,7 @@ export class Additions {
   acknowledge(text: string | undefined, id = this.#idByBytes.get(text ?? '')): void {
     const ledger = this.#ledger
     const known = id === undefined ? undefined : ledger.of(id)
-    if (!known) return ledger.violate('LOSS', 'a capture was acknowledged and is not in the store')
+    if (!known) return ledger.violate('LOSS', 'an acknowledged capture is not in the store')
     ledger.log(`capture of ${known.name} is acknowledged`)
     if (text !== undefined && this.#idByBytes.get(text) !== known.letter.id)
       ledger.violate('LOSS', `${known.name} has other bytes than were captured`)
@@ -38,10 +38,10 @@ export class Additions {
     return [...this.#idByBytes].some(([other, taken]) => taken === id && other !== text)
   }
 
-  asked(letters: readonly DeadLetter[]): void {
+  checkCaptured(letters: readonly DeadLetter[]): void {
     for (const { payload, queue } of letters)
       if (!this.#tried.has(textOf(payload.bytes)))
-        this.#ledger.violate('GHOST', `a letter of ${queue} that nobody captured`)
+        this.#ledger.violate('GHOST', `a letter of ${queue} that was never captured`)
   }
 
   async added(
@@ -51,16 +51,16 @@ export class Additions {
     results: AddResult[],
   ): Promise<void> {
     const ledger = this.#ledger
-    ledger.sameLength('add', letters, results)
+    ledger.expectSameLength('add', letters, results)
     const evictions = results.map((result) => (result.kind === 'added' ? (result.evicted ?? 0) : 0))
     const evicted = evictions.reduce((sum, count) => sum + count, 0)
-    // The longest resolved went first.
-    const vanished = evicted > 0 ? (await ledger.vanished()).sort(bySettling) : []
-    if (vanished.length !== evicted)
-      ledger.violate('LOSS', `${evicted} evicted, and ${vanished.length} letters are gone`)
+    // The letters that were resolved first are evicted first.
+    const missing = evicted > 0 ? (await ledger.findMissing()).sort(bySettling) : []
+    if (missing.length !== evicted)
+      ledger.violate('LOSS', `${evicted} evicted, and ${missing.length} letters are missing`)
     for (const [index, letter] of letters.entries()) {
       const result = results[index]!
-      for (const known of vanished.splice(0, evictions[index])) this.#evict(known)
+      for (const known of missing.splice(0, evictions[index])) this.#evict(known)
       if (result.kind === 'added') this.#add(by, letter, capacity)
       else if (result.kind === 'full') this.#full(by, letter, capacity)
       else this.#duplicate(by, letter, result)
@@ -78,19 +78,21 @@ export class Additions {
         ? ` after ${dependsOn.map((other) => ledger.nameOf(other)).join(', ')}`
         : ''
     ledger.log(`${by} add ${name} ${queue} ${state}${lane ? ` lane ${lane}` : ''}${after}`)
-    if (ledger.letters.has(id))
-      ledger.violate('LOSS', `${name} took the place of ${ledger.nameOf(id)}`)
+    if (ledger.letters.has(id)) ledger.violate('LOSS', `${name} replaced ${ledger.nameOf(id)}`)
     const holder = this.#holderOf(letter)
     if (holder) ledger.violate('DEDUPE', `${name} was added while ${holder.name} holds its key`)
-    const occupied = ledger.letters.occupied()
-    if (capacity && occupied >= capacity.maxItems)
-      ledger.violate('CONS', `${name} was added to ${occupied} letters of ${capacity.maxItems}`)
+    const countOccupied = ledger.letters.countOccupied()
+    if (capacity && countOccupied >= capacity.maxItems)
+      ledger.violate(
+        'CONS',
+        `${name} was added to ${countOccupied} letters of ${capacity.maxItems}`,
+      )
     this.#rememberBytes(name, letter)
     const isUnmet = (other: string): boolean => {
       const dependency = ledger.letters.get(other)
       return !dependency || !isDone(dependency.letter)
     }
-    const known: Known = {
+    const known: ExpectedLetter = {
       name,
       letter,
       bytes: Uint8Array.from(payload.bytes),
@@ -111,28 +113,31 @@ export class Additions {
     const text = textOf(payload.bytes)
     const other = this.#idByBytes.get(text)
     if (other !== undefined && other !== id)
-      this.#ledger.violate('GHOST', `${name} and ${this.#ledger.nameOf(other)} are one capture`)
+      this.#ledger.violate(
+        'GHOST',
+        `${name} and ${this.#ledger.nameOf(other)} have the same capture`,
+      )
     this.#idByBytes.set(text, id)
   }
 
-  #evict(known: Known): void {
+  #evict(known: ExpectedLetter): void {
     const { name, letter } = known
     this.#ledger.log(`store evicts ${name}`)
     if (letter.state !== 'resolved')
       this.#ledger.violate('LOSS', `${name} was evicted while ${letter.state}`)
-    this.#ledger.sightings.see('resolved letter evicted')
+    this.#ledger.coverage.record('resolved letter evicted')
     this.#ledger.drop(known, 'evict')
   }
 
   #full(by: string, letter: DeadLetter, capacity: Capacity | undefined): void {
-    const { letters, sightings } = this.#ledger
+    const { letters, coverage } = this.#ledger
     this.#ledger.log(`${by} add of ${letter.queue}: full`)
-    sightings.see('queue full')
+    coverage.record('queue full')
     const evicts = capacity?.overflow === 'evict-resolved'
     const evictable = evicts ? letters.count(({ state }) => state === 'resolved') : 0
-    const excess = letters.occupied() + 1 - (capacity?.maxItems ?? Infinity)
+    const excess = letters.countOccupied() + 1 - (capacity?.maxItems ?? Infinity)
     if (excess <= 0 || evictable >= excess)
-      this.#ledger.violate('CONS', 'a letter was refused though there is room')
+      this.#ledger.violate('CONS', 'a letter was refused although there is room')
   }
 
   #duplicate(
@@ -143,13 +148,14 @@ export class Additions {
     const ledger = this.#ledger
     const known = ledger.letters.get(result.of)
     ledger.log(`${by} add is a duplicate of ${ledger.nameOf(result.of)} by ${result.by}`)
-    if (!known) return ledger.violate('LOSS', `a duplicate of ${result.of}, which is not there`)
+    if (!known) return ledger.violate('LOSS', `a duplicate of ${result.of}, which does not exist`)
     if (result.by === 'id') {
-      ledger.sightings.see('same id captured again')
-      if (letter.id !== result.of) ledger.violate('DEDUPE', `${known.name} is taken for another id`)
+      ledger.coverage.record('same id captured again')
+      if (letter.id !== result.of)
+        ledger.violate('DEDUPE', `${known.name} was matched to another id`)
       return
     }
-    ledger.sightings.see('dedupe hit')
+    ledger.coverage.record('dedupe hit')
     const before = known.letter
     if (
       before.dedupeKey !== letter.dedupeKey ||
@@ -168,15 +174,15 @@ export class Additions {
     ledger.count('occur', now)
   }
 
-  #holderOf({ queue, dedupeKey }: DeadLetter): Known | undefined {
+  #holderOf({ queue, dedupeKey }: DeadLetter): ExpectedLetter | undefined {
     if (dedupeKey === undefined) return undefined
-    const holds = ({ letter }: Known): boolean =>
+    const holds = ({ letter }: ExpectedLetter): boolean =>
       letter.queue === queue && letter.dedupeKey === dedupeKey && isOpen(letter.state)
     return [...this.#ledger.letters.values()].find(holds)
   }
 }
 
-function bySettling(a: Known, b: Known): number {
+function bySettling(a: ExpectedLetter, b: ExpectedLetter): number {
   const [one, other] = [a, b].map(({ letter }) => `${letter.settledAt} ${letter.id}`)
   return one! < other! ? -1 : 1
 }

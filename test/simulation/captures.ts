@@ -5,20 +5,20 @@ import { priorities } from '../../src/letter/letter.ts'
 import { encodePayload } from '../../src/letter/payload.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import type { Dice } from './dice.ts'
-import type { House } from './house.ts'
+import type { System } from './system.ts'
 import { textOf } from './ledger.ts'
 import { drawPlan, errors } from './plan.ts'
 import { drawBackoff } from './settings.ts'
 import type { SimProcess } from './sim-process.ts'
 
-/** One capture as a client makes it, so that it can make it again. */
+/** One capture of a client, so that the client can repeat it. */
 interface Capture {
   operation: OperationInput
   error: Error
   context: CaptureContext
 }
 
-/** Letters that wait or fail do no harm; anything else that a capture answers with is a bug. */
+/** Expected error codes of a capture; all others are bugs. */
 const allowed: readonly ErrorCode[] = [
   'STORE_UNAVAILABLE',
   'QUEUE_FULL',
@@ -26,16 +26,16 @@ const allowed: readonly ErrorCode[] = [
   'CLOSED',
 ]
 
-/** Clients: they capture failures, and capture again what they do not know the outcome of. */
+/** Clients that capture failures, and repeat captures with an unknown outcome. */
 export class Clients {
-  readonly #house: House
+  readonly #system: System
   readonly #dice: Dice
-  /** What was captured under an id of the client's choice. */
+  /** Captures with an id chosen by the client. */
   readonly #chosen: Capture[] = []
   #captures = 0
 
-  constructor(house: House, dice: Dice) {
-    this.#house = house
+  constructor(system: System, dice: Dice) {
+    this.#system = system
     this.#dice = dice
   }
 
@@ -48,7 +48,7 @@ export class Clients {
   captureMany(process: SimProcess): void {
     const captures = Array.from({ length: this.#dice.whole(2, 4) }, () => this.#draw(process))
     for (const { operation, context } of captures)
-      this.#house.oracle.additions.captureTried(
+      this.#system.oracle.additions.captureTried(
         encodePayload(operation.payload, context.contentType).bytes,
       )
     void this.#settle(process.dlq!.enqueueAll(captures), (ids) => {
@@ -56,19 +56,19 @@ export class Clients {
     })
   }
 
-  /** Through the guarded function, which answers without saying what it kept. */
+  /** Captures through the guarded function, which does not return the letter. */
   captureGuarded(process: SimProcess): void {
     if (!process.guarded) return this.capture(process)
     const n = this.#plan()
     const input = { n }
-    process.doorError = this.#error()
-    this.#house.oracle.additions.captureTried(encodePayload(input).bytes)
+    process.firstCallError = this.#error()
+    this.#system.oracle.additions.captureTried(encodePayload(input).bytes)
     void this.#settle(process.guarded(input), () => {
-      this.#house.oracle.additions.acknowledge(textOf(encodePayload(input).bytes))
+      this.#system.oracle.additions.acknowledge(textOf(encodePayload(input).bytes))
     })
   }
 
-  /** The same id once more: with the same bytes, or by mistake with others. */
+  /** Repeats an id: with the same bytes, or by mistake with others. */
   captureAgain(process: SimProcess): void {
     const first = this.#chosen.at(-this.#dice.whole(1, 5))
     if (!first) return this.capture(process)
@@ -78,12 +78,12 @@ export class Clients {
     void this.#send(process, again)
   }
 
-  /** A letter without any trouble in it, to see whether it is worked off. Answers with its id, once it is kept. */
+  /** Captures a letter that succeeds at once. Resolves with its id once it is stored. */
   canary(process: SimProcess, queue: string): Promise<string | undefined> {
     const n = ++this.#captures
-    this.#house.plans.set(n, { n, kind: 'fine', workMs: 0, failures: 0 })
+    this.#system.plans.set(n, { n, kind: 'fine', workMs: 0, failures: 0 })
     const operation = { type: queue, payload: { n } }
-    this.#house.oracle.additions.captureTried(encodePayload(operation.payload).bytes)
+    this.#system.oracle.additions.captureTried(encodePayload(operation.payload).bytes)
     return process.dlq!.enqueue(operation, errors.network()).then(
       ({ id }) => id,
       () => undefined,
@@ -93,7 +93,7 @@ export class Clients {
   async #send(process: SimProcess, capture: Capture): Promise<void> {
     const { operation, error, context } = capture
     const { bytes } = encodePayload(operation.payload, context.contentType)
-    this.#house.oracle.additions.captureTried(bytes)
+    this.#system.oracle.additions.captureTried(bytes)
     const kept = process.dlq!.enqueue(operation, error, context)
     await this.#settle(
       kept,
@@ -109,23 +109,23 @@ export class Clients {
     id?: string,
     text?: string,
   ): Promise<void> {
-    const { world, sightings, oracle } = this.#house
+    const { scheduler, coverage, oracle } = this.#system
     try {
       done(await promise)
     } catch (error) {
       const code = error instanceof RedriveError ? error.code : undefined
-      world.log(`capture failed: ${code ?? String(error)}`)
+      scheduler.log(`capture failed: ${code ?? String(error)}`)
       const conflict =
         code === 'ID_CONFLICT' && id !== undefined && oracle.additions.isTaken(id, text)
-      if (conflict) sightings.see('id conflict')
+      if (conflict) coverage.record('id conflict')
       if (!conflict && (!code || !allowed.includes(code)))
-        world.violate('UP', `a capture failed with ${String(error)}`)
+        scheduler.violate('UP', `a capture failed with ${String(error)}`)
     }
   }
 
   #acknowledged({ operation, context }: Capture, id: string): void {
     const bytes = encodePayload(operation.payload, context.contentType).bytes
-    this.#house.oracle.additions.acknowledge(
+    this.#system.oracle.additions.acknowledge(
       context.dedupeKey === undefined ? textOf(bytes) : undefined,
       id,
     )
@@ -133,7 +133,7 @@ export class Clients {
 
   #draw(process: SimProcess): Capture {
     const dice = this.#dice
-    const { setup, oracle } = this.#house
+    const { setup, oracle } = this.#system
     const known = [...oracle.ledger.letters.keys()].slice(-6)
     const bytes = dice.chance(0.3)
     const n = this.#plan()
@@ -170,7 +170,7 @@ export class Clients {
 
   #plan(): number {
     const n = ++this.#captures
-    this.#house.plans.set(n, drawPlan(n, this.#dice, this.#house.setup))
+    this.#system.plans.set(n, drawPlan(n, this.#dice, this.#system.setup))
     return n
   }
 

@@ -4,10 +4,12 @@ import { countsOf, withChange, type Change } from '../../src/letter/moves.ts'
 import { matches, type LetterFilter } from '../../src/letter/query.ts'
 import { toMs } from '../../src/letter/time.ts'
 import type { ApplyResult } from '../../src/store.ts'
-import { isAtRest, isDone, limitOf, type Known } from './known.ts'
+import { isAtRest, isDone, limitOf, type ExpectedLetter } from './expected-letters.ts'
 import type { Ledger } from './ledger.ts'
 
-/** Watches results, moves and removals: guards hold, rest is rest, and what is counted adds up. */
+/**
+ * Checks results, moves and removals: guards hold, settled letters stay settled, counts are right.
+ */
 export class Changes {
   readonly #ledger: Ledger
 
@@ -16,7 +18,7 @@ export class Changes {
   }
 
   async applied(by: string, changes: readonly Change[], results: ApplyResult[]): Promise<void> {
-    this.#ledger.sameLength('apply', changes, results)
+    this.#ledger.expectSameLength('apply', changes, results)
     for (const [index, change] of changes.entries()) this.#apply(by, change, results[index]!)
     await this.#ledger.compare(changes.map(({ id }) => id))
   }
@@ -26,28 +28,29 @@ export class Changes {
     const { id, guard, action, entry } = change
     const known = ledger.letters.get(id)
     const name = ledger.nameOf(id)
-    const told = 'epoch' in guard ? `e${guard.epoch}` : `v${guard.version}`
+    const guardText = 'epoch' in guard ? `e${guard.epoch}` : `v${guard.version}`
     ledger.log(
-      `${by} ${action} ${name} ${told} ${entry.from}→${entry.to} by ${entry.actor}: ${result}`,
+      `${by} ${action} ${name} ${guardText} ${entry.from}→${entry.to} by ${entry.actor}: ${result}`,
     )
     const expected = !known ? 'missing' : guardHolds(known.letter, change) ? 'written' : 'conflict'
     if (result !== expected) {
       const invariant = 'epoch' in guard ? 'FENCE' : 'TERM'
       return ledger.violate(
         invariant,
-        `${action} of ${name} ${told} was answered ${result} instead of ${expected}`,
+        `${action} of ${name} ${guardText} was answered ${result} instead of ${expected}`,
       )
     }
     if (result === 'written') return this.#written(known!, change)
     if ('version' in guard) {
-      if (action === 'edit') ledger.sightings.see('edit raced by a worker')
+      if (action === 'edit') ledger.coverage.record('edit raced by a worker')
       return
     }
-    ledger.sightings.see('late settle rejected')
-    if (known && known.letter.epoch > guard.epoch) ledger.sightings.see('rescue beat a late settle')
+    ledger.coverage.record('late settle rejected')
+    if (known && known.letter.epoch > guard.epoch)
+      ledger.coverage.record('rescue beat a late settle')
   }
 
-  #written(known: Known, change: Change): void {
+  #written(known: ExpectedLetter, change: Change): void {
     const ledger = this.#ledger
     const { letter: before, name } = known
     const { action, entry, guard, set } = change
@@ -67,7 +70,7 @@ export class Changes {
         'COUNT',
         `${action} set ${set.retries} retries of ${name} instead of ${known.counted}`,
       )
-    this.#see(known, change)
+    this.#recordCoverage(known, change)
     known.letter = withChange(before, change)
     known.versions.set(known.letter.version, action)
     for (const counted of countsOf(change)) ledger.count(counted, known.letter)
@@ -76,7 +79,7 @@ export class Changes {
   }
 
   /** A worker's result. */
-  #settled(known: Known, { action, entry, set }: Change, epoch: number): void {
+  #settled(known: ExpectedLetter, { action, entry, set }: Change, epoch: number): void {
     const ledger = this.#ledger
     const { name, letter } = known
     const holder = letter.lease?.worker
@@ -86,10 +89,10 @@ export class Changes {
       ledger.violate('FENCE', `two results of ${name} e${epoch} were accepted`)
     known.settles.set(epoch, { action, actor: entry.actor })
     const ended = known.ends.get(epoch)
-    const tellsFailure =
+    const reportsFailure =
       action === 'reschedule' || action === 'exhaust' || set.failure !== undefined
     const resolvesWork = ended === 'done' || ended === 'done late'
-    if ((action === 'resolve' && !resolvesWork) || (tellsFailure && ended === 'done'))
+    if ((action === 'resolve' && !resolvesWork) || (reportsFailure && ended === 'done'))
       ledger.violate(
         'FENCE',
         `${action} of ${name} e${epoch}, whose handler is ${ended ?? 'not done'}`,
@@ -103,11 +106,14 @@ export class Changes {
       ledger.violate('COUNT', `${name} ran and was parked as if it had not`)
     if (set.reason === 'crash-loop') this.#checkCrashLoop(known)
     if (toMs(letter.lease!.expiresAt) < ledger.storeNowMs())
-      ledger.sightings.see('late settle beat the rescue')
+      ledger.coverage.record('late settle beat the rescue')
   }
 
-  /** Claims over the limit whose answer was lost, or whose worker died before it could park, are no runs. */
-  #checkCrashLoop(known: Known): void {
+  /**
+   * Claims over the limit are not runs if their answer was lost or their worker died before
+   * parking.
+   */
+  #checkCrashLoop(known: ExpectedLetter): void {
     const limit = limitOf(known.letter)
     if (known.counted < limit)
       this.#ledger.violate(
@@ -118,8 +124,8 @@ export class Changes {
   }
 
   /** A person's move, or the sweep's. */
-  #moved(known: Known, { action, set }: Change): void {
-    const { sightings } = this.#ledger
+  #moved(known: ExpectedLetter, { action, set }: Change): void {
+    const { coverage } = this.#ledger
     const { letter } = known
     if (
       isAtRest(letter) &&
@@ -129,43 +135,48 @@ export class Changes {
       known.counted = 0
       known.budget.clear()
     }
-    const tellsOfRun =
+    const reportsRun =
       action === 'reschedule' ||
       action === 'exhaust' ||
       (action === 'park' && set.failure !== undefined)
-    if (tellsOfRun && letter.state === 'pending') known.counted++
-    if (letter.state === 'retrying') sightings.see('person settled during a lease')
+    if (reportsRun && letter.state === 'pending') known.counted++
+    if (letter.state === 'retrying') coverage.record('person settled during a lease')
     if (set.reason === 'dependency-failed' && !this.#isOrphan(known))
       this.#ledger.violate(
         'ORDER',
-        `${known.name} was parked for a dependency, and waits for none that is gone`,
+        `${known.name} was parked for a dependency, but none of its dependencies is gone`,
       )
   }
 
-  /** It waits for a letter that is gone. Of an id that was captured again, one life can be resolved and the next put away. */
-  #isOrphan({ waitsFor, letter: { dependsOn = [] } }: Known): boolean {
+  /**
+   * Waits for a letter that is gone. An id can be captured again after its removal, so all
+   * incarnations count.
+   */
+  #isOrphan({ waitsFor, letter: { dependsOn = [] } }: ExpectedLetter): boolean {
     const { letters } = this.#ledger
     const isGone = (id: string): boolean =>
       (letters.get(id)?.letter.state ?? 'archived') === 'archived'
-    return [...waitsFor].some(isGone) || dependsOn.some((id) => this.#ledger.lives(id).length > 1)
+    return (
+      [...waitsFor].some(isGone) || dependsOn.some((id) => this.#ledger.incarnations(id).length > 1)
+    )
   }
 
-  #see({ waitsFor, letter }: Known, { action, set, entry }: Change): void {
-    const { sightings } = this.#ledger
-    if (action === 'release') sightings.see('graceful release')
-    if (set.reason === 'crash-loop') sightings.see('poison parked')
-    if (set.reason === 'expired') sightings.see('expired letter parked')
-    if (set.reason === 'dependency-failed') sightings.see('orphan parked')
-    if (set.reason === 'no-handler') sightings.see('letter without a handler parked')
-    if (action === 'wake') sightings.see('letter woken by a new handler')
+  #recordCoverage({ waitsFor, letter }: ExpectedLetter, { action, set, entry }: Change): void {
+    const { coverage } = this.#ledger
+    if (action === 'release') coverage.record('graceful release')
+    if (set.reason === 'crash-loop') coverage.record('poison parked')
+    if (set.reason === 'expired') coverage.record('expired letter parked')
+    if (set.reason === 'dependency-failed') coverage.record('orphan parked')
+    if (set.reason === 'no-handler') coverage.record('letter without a handler parked')
+    if (action === 'wake') coverage.record('letter woken by a new handler')
     if (action === 'archive' && entry.actor === 'sweep')
-      sightings.see('letter archived by the sweep')
+      coverage.record('letter archived by the sweep')
     if (waitsFor.size > 0 && letter.state === 'pending')
-      sightings.see('dependency held a letter back')
+      coverage.record('dependency held a letter back')
   }
 
-  /** What a letter must look like in its state. */
-  #checkShape({ name, letter }: Known): void {
+  /** Checks the fields that a state requires. */
+  #checkShape({ name, letter }: ExpectedLetter): void {
     const { state, lease, retryAt, settledAt, reason, history } = letter
     const wrongs: [boolean, string][] = [
       [(lease !== undefined) !== (state === 'retrying'), 'its lease'],
@@ -185,16 +196,16 @@ export class Changes {
     )
     if (count === 0 && matching.length === 0) return
     ledger.log(`${by} remove ${matching.map(({ name }) => name).join(', ')}: ${count}`)
-    const vanished = await ledger.vanished()
-    for (const { name, letter } of vanished.filter((known) => !matching.includes(known)))
+    const missing = await ledger.findMissing()
+    for (const { name, letter } of missing.filter((known) => !matching.includes(known)))
       ledger.violate('LOSS', `${name}, ${letter.state}, was removed and does not match`)
-    if (count !== matching.length || vanished.length !== count)
+    if (count !== matching.length || missing.length !== count)
       ledger.violate(
         'CONS',
-        `${count} removed, ${matching.length} matched, ${vanished.length} are gone`,
+        `${count} removed, ${matching.length} matched, ${missing.length} are missing`,
       )
-    for (const known of vanished) {
-      ledger.sightings.see('letter removed')
+    for (const known of missing) {
+      ledger.coverage.record('letter removed')
       ledger.drop(known, 'remove')
     }
   }

@@ -1,20 +1,20 @@
-/** All chance of a run. One seed decides every throw, so a run can be played again. */
+/** Random numbers of a run. The seed determines all of them, so a run can be repeated. */
 export interface Dice {
   /** In [0, 1). */
   next(): number
   /** In [low, high). */
   between(low: number, high: number): number
-  /** A whole number from low to high, both included. */
+  /** An integer from low to high, both included. */
   whole(low: number, high: number): number
   chance(probability: number): boolean
   pick<T>(from: readonly T[]): T
-  /** A key, as likely as its weight among all weights. */
+  /** A key, with a probability proportional to its weight. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K
-  /** Other dice with throws of their own: more throws here do not change the throws there. */
+  /** An independent generator: draws from one do not change the other. */
   fork(): Dice
 }
 
-/** A counter through a 32-bit mixer: each seed gives a stream of its own, and equal seeds equal streams. */
+/** A counter through a 32-bit mixer: equal seeds give equal streams. */
 export function dice(seed: number): Dice {
   let counter = (seed ^ 0x5bd1e995) >>> 0
   const next = (): number => {

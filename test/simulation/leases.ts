@@ -2,16 +2,18 @@ import { dueAt } from '../../src/letter/order.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
 import { toMs, toTimestamp } from '../../src/letter/time.ts'
 import type { Claim, ClaimRequest, LeaseRef } from '../../src/store.ts'
-import { isAtRest, type Known } from './known.ts'
+import { isAtRest, type ExpectedLetter } from './expected-letters.ts'
 import type { Ledger } from './ledger.ts'
 
-/** Claims that find nothing, within a second. Captures by others, results and hints cause some. */
+/** Maximum number of empty claims per second. Captures by others, results and hints cause some. */
 const maxEmptyClaims = 800
 
-/** Watches claims and renewals: one owner at a time, epochs that only grow, every claim counted, lanes in order. */
+/**
+ * Checks claims and renewals: one owner at a time, growing epochs, counted claims, ordered lanes.
+ */
 export class Leases {
   readonly #ledger: Ledger
-  /** How often each process claimed for nothing in the present second. */
+  /** Empty claims of each process in the current second. */
   readonly #emptyClaims = new Map<string, { second: number; count: number }>()
 
   constructor(ledger: Ledger) {
@@ -24,7 +26,7 @@ export class Leases {
     const claimable = this.#claimable(request, nowMs)
     if (letters.length > 0 || claimable > 0)
       ledger.log(
-        `${by} claim ${request.limit}: ${letters.map((letter) => this.#tell(letter)).join(', ') || 'nothing'}`,
+        `${by} claim ${request.limit}: ${letters.map((letter) => this.#describe(letter)).join(', ') || 'nothing'}`,
       )
     for (const letter of letters) this.#claim(by, letter, request, nowMs)
     if (letters.length !== Math.min(request.limit, claimable))
@@ -47,16 +49,16 @@ export class Leases {
     return count
   }
 
-  #tell({ id, epoch, retries }: DeadLetter): string {
+  #describe({ id, epoch, retries }: DeadLetter): string {
     return `${this.#ledger.nameOf(id)} e${epoch} r${retries}`
   }
 
   #claim(by: string, letter: DeadLetter, request: ClaimRequest, nowMs: number): void {
     const ledger = this.#ledger
     const known = ledger.letters.get(letter.id)
-    if (!known) return ledger.violate('GHOST', `a claim of ${letter.id}, which is not there`)
+    if (!known) return ledger.violate('GHOST', `a claim of ${letter.id}, which does not exist`)
     const { name, letter: before } = known
-    this.#checkTurn(by, known, nowMs)
+    this.#checkClaimable(by, known, nowMs)
     if (letter.epoch !== before.epoch + 1)
       ledger.violate('OWN', `${name} went from epoch ${before.epoch} to ${letter.epoch}`)
     const { worker, epoch, expiresAt } = letter.lease ?? {}
@@ -66,7 +68,7 @@ export class Leases {
       ledger.violate('OWN', `the lease of ${name} ends at ${expiresAt}`)
     known.counted++
     known.budget.add(letter.epoch)
-    known.claims.set(letter.epoch, ledger.world.nowMs)
+    known.claims.set(letter.epoch, ledger.scheduler.nowMs)
     if (letter.retries !== known.counted)
       ledger.violate(
         'COUNT',
@@ -78,8 +80,8 @@ export class Leases {
     ledger.count('claim', letter)
   }
 
-  /** Whether it may be claimed at all. */
-  #checkTurn(by: string, known: Known, nowMs: number): void {
+  /** Checks that the letter may be claimed. */
+  #checkClaimable(by: string, known: ExpectedLetter, nowMs: number): void {
     const ledger = this.#ledger
     const { name, letter, waitsFor } = known
     if (isAtRest(letter)) ledger.violate('TERM', `${name} was claimed while ${letter.state}`)
@@ -89,13 +91,13 @@ export class Leases {
       ledger.violate('OWN', `${name} was claimed before it was due`)
     if (waitsFor.size > 0) ledger.violate('ORDER', `${name} was claimed while it waits for others`)
     if (letter.state !== 'retrying') return
-    ledger.sightings.see('lapsed lease taken over')
+    ledger.coverage.record('expired lease taken over')
     if (!ledger.setup.faulty)
-      ledger.violate('OWN', `the lease of ${name} lapsed in a run without faults`)
+      ledger.violate('OWN', `the lease of ${name} expired in a run without faults`)
   }
 
   /** One letter of a lane is in flight at a time, and the oldest goes first. */
-  #checkLane(known: Known, nowMs: number): void {
+  #checkLane(known: ExpectedLetter, nowMs: number): void {
     const ledger = this.#ledger
     if (known.letter.lane === undefined) return
     for (const other of ledger.letters.laneOf(known.letter)) {
@@ -110,24 +112,24 @@ export class Leases {
       if (state === 'pending' && isOlder && known.letter.state !== 'retrying')
         ledger.violate('ORDER', `${known.name} was claimed before ${other.name} of its lane`)
       if ((state === 'parked' || state === 'exhausted') && isOlder && epoch > 0)
-        ledger.sightings.see('lane head came to rest and the next went on')
+        ledger.coverage.record('lane head settled and the next was claimed')
     }
   }
 
-  /** A worker that finds nothing waits: for what it knows to fall due, for a hint, or for a poll. */
+  /** A worker without letters must wait: for a known due time, a hint, or a poll. */
   #checkSpin(by: string, found: number): void {
-    const { world } = this.#ledger
-    const second = Math.floor(world.nowMs / 1000)
+    const { scheduler } = this.#ledger
+    const second = Math.floor(scheduler.nowMs / 1000)
     const last = this.#emptyClaims.get(by)
     const count = (last?.second === second ? last.count : 0) + (found === 0 ? 1 : 0)
     this.#emptyClaims.set(by, { second, count })
     if (count > maxEmptyClaims)
-      this.#ledger.violate('SPIN', `${by} claimed ${count} times for nothing within a second`)
+      this.#ledger.violate('SPIN', `${by} claimed ${count} times without a result within a second`)
   }
 
-  /** The process has heard what it claimed. */
+  /** The process has received the answer of its claim. */
   answered(to: string, { letters }: Claim): void {
-    for (const letter of letters) this.#ledger.lifeOf(letter)?.answered.set(letter.epoch, to)
+    for (const letter of letters) this.#ledger.incarnationOf(letter)?.answered.set(letter.epoch, to)
   }
 
   async renewed(
@@ -137,13 +139,13 @@ export class Leases {
     kept: boolean[],
   ): Promise<void> {
     const ledger = this.#ledger
-    ledger.sameLength('renew', leases, kept)
+    ledger.expectSameLength('renew', leases, kept)
     const end = toTimestamp(ledger.storeNowMs() + leaseMs)
     for (const [index, ref] of leases.entries()) this.#renew(by, ref, end, kept[index] ?? false)
-    const told = leases.map(
+    const renewals = leases.map(
       ({ id, epoch }, index) => `${ledger.nameOf(id)} e${epoch} ${kept[index] ? 'kept' : 'lost'}`,
     )
-    ledger.log(`${by} renew ${told.join(', ')}`)
+    ledger.log(`${by} renew ${renewals.join(', ')}`)
     await ledger.compare(leases.map(({ id }) => id))
   }
 
@@ -154,7 +156,7 @@ export class Leases {
       known?.letter.state === 'retrying' && known.letter.epoch === epoch
         ? known.letter.lease
         : undefined
-    if (!kept) ledger.sightings.see('renew lost')
+    if (!kept) ledger.coverage.record('renew lost')
     if (kept !== (lease !== undefined))
       ledger.violate('FENCE', `a renewal of ${ledger.nameOf(id)} e${epoch} was answered ${kept}`)
     if (!known || !lease) return

@@ -7,22 +7,22 @@ import {
 } from '../../src/letter/letter.ts'
 import { countsOfCapture } from '../../src/letter/moves.ts'
 import type { Store, Total } from '../../src/store.ts'
-import { isDone, Letters, type Known } from './known.ts'
+import { isDone, ExpectedLetters, type ExpectedLetter } from './expected-letters.ts'
 import type { Setup } from './settings.ts'
-import type { Sightings } from './sightings.ts'
-import type { World } from './world.ts'
+import type { Coverage } from './coverage.ts'
+import type { Scheduler } from './scheduler.ts'
 
 export interface LedgerOptions {
-  world: World
+  scheduler: Scheduler
   setup: Setup
   shared: Store
-  sightings: Sightings
-  /** The clock that the shared store goes by. */
+  coverage: Coverage
+  /** The clock of the shared store. */
   storeNowMs: () => number
 }
 
-/** What changes as a letter goes on. The rest is compared once, after the run. */
-const standing = [
+/** Fields that change during a run. The others are compared once, after the run. */
+const changingFields = [
   'version',
   'state',
   'epoch',
@@ -36,46 +36,46 @@ const standing = [
   'updatedAt',
 ] as const
 
-/** What must be in the store, by all that was seen to happen to it. */
+/** The expected content of the store, from all observed calls. */
 export class Ledger {
-  readonly letters = new Letters()
-  /** Letters that were removed or evicted, as they last were. */
-  readonly gone = new Map<string, Known>()
+  readonly letters = new ExpectedLetters()
+  /** Removed or evicted letters in their last state. */
+  readonly gone = new Map<string, ExpectedLetter>()
   readonly totals = new Map<string, Total>()
-  readonly world: World
+  readonly scheduler: Scheduler
   readonly setup: Setup
-  readonly sightings: Sightings
+  readonly coverage: Coverage
   readonly storeNowMs: () => number
   readonly #shared: Store
-  /** Letters whose id was captured again after they had gone. */
-  readonly #past = new Map<string, Known[]>()
+  /** Removed letters whose id was captured again. */
+  readonly #past = new Map<string, ExpectedLetter[]>()
 
   constructor(options: LedgerOptions) {
-    this.world = options.world
+    this.scheduler = options.scheduler
     this.setup = options.setup
-    this.sightings = options.sightings
+    this.coverage = options.coverage
     this.storeNowMs = options.storeNowMs
     this.#shared = options.shared
   }
 
-  /** The letter, also when it is gone. */
-  of(id: string): Known | undefined {
+  /** The letter, also after its removal. */
+  of(id: string): ExpectedLetter | undefined {
     return this.letters.get(id) ?? this.gone.get(id)
   }
 
-  /** The letters that have had this id, one after the other: a removed one may be captured again. */
-  lives(id: string): Known[] {
+  /** All letters that have had this id, in order: a removed one may be captured again. */
+  incarnations(id: string): ExpectedLetter[] {
     const known = this.of(id)
     return [...(this.#past.get(id) ?? []), ...(known ? [known] : [])]
   }
 
-  /** Which of them this is a copy of. */
-  lifeOf({ id, deadLetteredAt }: DeadLetter): Known | undefined {
-    return this.lives(id).findLast(({ letter }) => letter.deadLetteredAt === deadLetteredAt)
+  /** The incarnation that this letter is a copy of. */
+  incarnationOf({ id, deadLetteredAt }: DeadLetter): ExpectedLetter | undefined {
+    return this.incarnations(id).findLast(({ letter }) => letter.deadLetteredAt === deadLetteredAt)
   }
 
-  /** A letter that was not there, or not any more, is there now. */
-  begin(known: Known): void {
+  /** Adds a new letter, or one that was removed before. */
+  begin(known: ExpectedLetter): void {
     const { id } = known.letter
     const before = this.gone.get(id)
     if (before) this.#past.set(id, [...(this.#past.get(id) ?? []), before])
@@ -89,14 +89,14 @@ export class Ledger {
   }
 
   log(text: string): void {
-    this.world.log(text)
+    this.scheduler.log(text)
   }
 
   violate(invariant: string, what: string): void {
-    this.world.violate(invariant, what)
+    this.scheduler.violate(invariant, what)
   }
 
-  /** For the lifetime totals. */
+  /** Updates the lifetime totals. */
   count(action: CountedAction, { queue, priority, retries, backoffMs }: DeadLetter): void {
     const key = `${action} ${queue} ${priority}`
     const none = { action, queue, priority, count: 0, retries: 0, maxRetries: 0, backoffMs: 0 }
@@ -108,69 +108,75 @@ export class Ledger {
     this.totals.set(key, total)
   }
 
-  drop(known: Known, action: 'remove' | 'evict'): void {
+  drop(known: ExpectedLetter, action: 'remove' | 'evict'): void {
     this.letters.delete(known.letter.id)
     this.gone.set(known.letter.id, known)
     this.count(action, known.letter)
   }
 
-  /** Who waited for this letter no longer does, if it is resolved. */
-  freeDependents({ letter }: Known): void {
+  /** Releases the letters that wait for this one, if it is resolved. */
+  freeDependents({ letter }: ExpectedLetter): void {
     if (!isDone(letter)) return
     for (const { waitsFor } of this.letters.values()) waitsFor.delete(letter.id)
   }
 
-  /** Letters that the store no longer has. */
-  async vanished(): Promise<Known[]> {
+  /** Expected letters that the store does not have. */
+  async findMissing(): Promise<ExpectedLetter[]> {
     const { items } = await this.#shared.find({ state: [...states], limit: 1000 })
     const there = new Set(items.map(({ id }) => id))
     return [...this.letters.values()].filter(({ letter }) => !there.has(letter.id))
   }
 
-  /** Holds what the store has now against what it must have. */
+  /** Compares the letters of the store with the expected ones. */
   async compare(ids: readonly string[]): Promise<void> {
     for (const id of new Set(ids)) {
       const known = this.letters.get(id)
       if (!known) continue
       const [now] = await this.#shared.get([id])
-      if (now) this.#sameStanding(known, now)
+      if (now) this.#expectSameFields(known, now)
       else this.violate('LOSS', `${known.name} is not in the store`)
     }
   }
 
-  #sameStanding({ letter, name }: Known, now: DeadLetter): void {
-    for (const key of standing)
+  #expectSameFields({ letter, name }: ExpectedLetter, now: DeadLetter): void {
+    for (const key of changingFields)
       if (now[key] !== letter[key])
         this.violate('CONS', `${key} of ${name} is ${now[key]} instead of ${letter[key]}`)
-    const [lease, must] = [now.lease, letter.lease]
-    if (lease?.epoch !== must?.epoch || lease?.expiresAt !== must?.expiresAt)
-      this.violate('CONS', `the lease of ${name} is ${told(lease)} instead of ${told(must)}`)
+    const [lease, expected] = [now.lease, letter.lease]
+    if (lease?.epoch !== expected?.epoch || lease?.expiresAt !== expected?.expiresAt)
+      this.violate(
+        'CONS',
+        `the lease of ${name} is ${formatValue(lease)} instead of ${formatValue(expected)}`,
+      )
     const [history, lines] = [now.history, letter.history]
     if (history.length !== lines.length || history.at(-1)?.action !== lines.at(-1)?.action)
       this.violate('CONS', `the history of ${name} is not what happened`)
   }
 
-  /** Equal in everything. */
-  sameLetter({ letter, name }: Known, now: DeadLetter): void {
+  /** All fields must be equal. */
+  expectSameLetter({ letter, name }: ExpectedLetter, now: DeadLetter): void {
     for (const key of Object.keys({ ...now, ...letter }) as (keyof DeadLetter)[]) {
-      const [is, must] =
-        key === 'payload' ? [plain(now[key]), plain(letter[key])] : [now[key], letter[key]]
-      if (!isDeepStrictEqual(is, must))
-        this.violate('CONS', `${key} of ${name} is ${told(is)} instead of ${told(must)}`)
+      const [is, expected] =
+        key === 'payload' ? [toPlain(now[key]), toPlain(letter[key])] : [now[key], letter[key]]
+      if (!isDeepStrictEqual(is, expected))
+        this.violate(
+          'CONS',
+          `${key} of ${name} is ${formatValue(is)} instead of ${formatValue(expected)}`,
+        )
     }
   }
 
-  sameLength(verb: string, asked: readonly unknown[], answered: readonly unknown[]): void {
+  expectSameLength(verb: string, asked: readonly unknown[], answered: readonly unknown[]): void {
     if (asked.length !== answered.length)
       this.violate('CONS', `${verb} of ${asked.length} has ${answered.length} answers`)
   }
 }
 
-function plain(payload: Payload): unknown {
+function toPlain(payload: Payload): unknown {
   return { ...payload, bytes: textOf(payload.bytes) }
 }
 
-function told(value: unknown): string {
+function formatValue(value: unknown): string {
   return value === undefined ? 'none' : JSON.stringify(value).slice(0, 200)
 }
 

@@ -4,8 +4,8 @@ import { Leases } from './leases.ts'
 import { Ledger, type LedgerOptions } from './ledger.ts'
 
 /**
- * The history checker. It sees every call at the moment of its effect, holds the answer against the rules of the
- * contract and against what it knows of the letters, and looks at the store itself afterwards.
+ * The history checker. It observes every call when it takes effect, compares the answer with the
+ * contract and the expected letters, and then reads the store itself.
  */
 export class Oracle {
   readonly ledger: Ledger

@@ -1,13 +1,13 @@
 import type { Run } from '../../src/redelivery/run.ts'
 import type { Dice } from './dice.ts'
-import type { House } from './house.ts'
+import type { System } from './system.ts'
 import type { Setup } from './settings.ts'
 import type { SimProcess } from './sim-process.ts'
 
-/** What a letter will do to those who run it. Its number travels as the payload. */
+/** What a letter does when it runs. The payload has its number. */
 export interface Plan {
   n: number
-  kind: keyof typeof performances
+  kind: keyof typeof behaviours
   workMs: number
   failures: number
 }
@@ -43,17 +43,17 @@ export async function perform(
   plan: Plan,
   run: Run,
   process: SimProcess,
-  house: House,
+  system: System,
 ): Promise<unknown> {
-  return performances[plan.kind](plan, run, process, house)
+  return behaviours[plan.kind](plan, run, process, system)
 }
 
-type Performance = (plan: Plan, run: Run, process: SimProcess, house: House) => Promise<unknown>
+type Behaviour = (plan: Plan, run: Run, process: SimProcess, system: System) => Promise<unknown>
 
 const networkError = (): Error =>
   Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:443'), { code: 'ECONNREFUSED' })
 
-/** Errors of every kind that the house tells apart. */
+/** One error of every kind that the system distinguishes. */
 export const errors = {
   network: networkError,
   odd: (): Error => new Error('something odd'),
@@ -65,14 +65,14 @@ export const errors = {
 const work = (plan: Plan, process: SimProcess): Promise<void> => process.sleep(plan.workMs)
 const never = (): Promise<never> => new Promise(() => {})
 
-const performances = {
+const behaviours = {
   fine: async (plan, _run, process) => {
     await work(plan, process)
     return 'done'
   },
-  flaky: async (plan, _run, process, house) => {
+  flaky: async (plan, _run, process, system) => {
     await work(plan, process)
-    if (house.runsOf(plan.n) <= plan.failures) throw networkError()
+    if (system.countRuns(plan.n) <= plan.failures) throw networkError()
     return 'done'
   },
   doomed: async (plan, _run, process) => {
@@ -91,45 +91,45 @@ const performances = {
     await work(plan, process)
     return { ok: false, error: networkError() }
   },
-  /** Never ends by itself, and obeys its signal. */
-  slow: async (_plan, run, process, house) => {
-    await process.aborted(run.signal)
-    house.sightings.see('handler timed out')
+  /** Ends only when its signal aborts. */
+  slow: async (_plan, run, process, system) => {
+    await process.waitForAbort(run.signal)
+    system.coverage.record('handler timed out')
     throw run.signal.reason
   },
-  /** Does not listen to its signal, and ends long after its time. */
-  deaf: async (_plan, _run, process, house) => {
-    const { timeoutMs, graceMs, leaseMs } = house.setup
+  /** Ignores its signal, and ends long after its time limit. */
+  deaf: async (_plan, _run, process, system) => {
+    const { timeoutMs, graceMs, leaseMs } = system.setup
     await process.sleep(timeoutMs + graceMs + 2 * leaseMs)
     return 'done'
   },
-  /** Hears its signal, and ends well a moment later. */
-  late: async (_plan, run, process, house) => {
-    await process.aborted(run.signal)
-    await process.sleep(house.setup.graceMs / 2)
+  /** Succeeds shortly after its signal aborted. */
+  late: async (_plan, run, process, system) => {
+    await process.waitForAbort(run.signal)
+    await process.sleep(system.setup.graceMs / 2)
     return 'done'
   },
-  /** Fails inside a function that is guarded itself: that makes no letter of its own. */
+  /** Fails inside a guarded function, which creates no letter of its own there. */
   nested: async (plan, _run, process) => {
     await work(plan, process)
     await process.guarded?.({ nested: plan.n })
     throw networkError()
   },
-  /** Ends the process that runs it. */
-  poison: async (plan, _run, process, house) => {
+  /** Kills the process that runs it. */
+  poison: async (plan, _run, process, system) => {
     await work(plan, process)
-    house.sightings.see('process crashed mid-run')
+    system.coverage.record('process crashed mid-run')
     process.crash('poison')
     return never()
   },
-  /** Its first process stands still for longer than a lease. */
-  pauser: async (plan, _run, process, house) => {
+  /** Pauses its first process for longer than a lease. */
+  pauser: async (plan, _run, process, system) => {
     await work(plan, process)
-    if (house.runsOf(plan.n) === 1) {
-      process.pause(house.setup.leaseMs * 2)
-      house.sightings.see('process paused past its lease')
+    if (system.countRuns(plan.n) === 1) {
+      process.pause(system.setup.leaseMs * 2)
+      system.coverage.record('process paused past its lease')
       await process.sleep(0)
     }
     return 'done'
   },
-} satisfies Record<string, Performance>
+} satisfies Record<string, Behaviour>

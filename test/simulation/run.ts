@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util'
 import { simulate, type Outcome } from './simulate.ts'
-import { required, Sightings } from './sightings.ts'
+import { required, Coverage } from './coverage.ts'
 
 const usage = `node test/simulation/run.ts [--seeds N] [--from N] [--seed N]
 
-  --seeds N  how many runs, 2000 unless said
-  --from N   the first seed, 0 unless said
-  --seed N   plays only this one and prints everything that happens`
+  --seeds N  number of runs (default: 2000)
+  --from N   the first seed (default: 0)
+  --seed N   runs only this seed and prints all events`
 
 /** A smaller set may miss rare cases by chance. */
 const enoughSeeds = 2000
@@ -24,13 +24,17 @@ const { values } = parseArgs({
 })
 
 if (values.help) console.log(usage)
-else if (values.seed !== undefined) await replay(whole('seed', values.seed))
-else await runAll(whole('from', values.from ?? '0'), whole('seeds', values.seeds ?? '2000'))
+else if (values.seed !== undefined) await replay(parseInteger('seed', values.seed))
+else
+  await runAll(
+    parseInteger('from', values.from ?? '0'),
+    parseInteger('seeds', values.seeds ?? '2000'),
+  )
 
-function whole(name: string, text: string): number {
+function parseInteger(name: string, text: string): number {
   const value = Number(text)
   if (text !== '' && Number.isSafeInteger(value) && value >= 0) return value
-  console.error(`--${name} must be a whole number from 0 on, got ${text}\n\n${usage}`)
+  console.error(`--${name} must be an integer of at least 0, got ${text}\n\n${usage}`)
   process.exit(2)
 }
 
@@ -38,27 +42,27 @@ async function replay(seed: number): Promise<void> {
   const outcome = await simulate(seed, { keepLines: Infinity })
   console.log(JSON.stringify(outcome.setup, null, 2))
   for (const line of outcome.trace.last(Infinity)) console.log(line)
-  if (outcome.violation) fail(`seed ${seed}: ${tell(outcome)}`)
-  else console.log(`seed ${seed} holds, ${outcome.fingerprint}`)
+  if (outcome.violation) fail(`seed ${seed}: ${describeViolation(outcome)}`)
+  else console.log(`seed ${seed} passed, ${outcome.fingerprint}`)
 }
 
 async function runAll(from: number, count: number): Promise<void> {
   const startedMs = performance.now()
-  const sightings: ReadonlyMap<string, number>[] = []
+  const coverage: ReadonlyMap<string, number>[] = []
   let failures = 0
   let events = 0
   let letters = 0
   let virtualMs = 0
   for (let seed = from; seed < from + count && failures < maxFailures; seed++) {
     const outcome = await simulate(seed)
-    sightings.push(outcome.sightings)
+    coverage.push(outcome.coverage)
     events += outcome.events
     letters += outcome.letters
     virtualMs += outcome.virtualMs
     const problem = outcome.violation
-      ? tell(outcome)
+      ? describeViolation(outcome)
       : seed % replayEvery === 0
-        ? await differs(outcome)
+        ? await checkDeterminism(outcome)
         : undefined
     if (problem !== undefined) {
       failures++
@@ -68,27 +72,27 @@ async function runAll(from: number, count: number): Promise<void> {
   }
   const seconds = (performance.now() - startedMs) / 1000
   console.log(
-    `${sightings.length} seeds in ${seconds.toFixed(0)} s (${(sightings.length / seconds).toFixed(1)} a second): ${letters} letters, ${events} events, ${(virtualMs / 3_600_000).toFixed(1)} hours of virtual time`,
+    `${coverage.length} seeds in ${seconds.toFixed(0)} s (${(coverage.length / seconds).toFixed(1)} a second): ${letters} letters, ${events} events, ${(virtualMs / 3_600_000).toFixed(1)} hours of virtual time`,
   )
-  table(sightings, count)
+  printCoverage(coverage, count)
   if (failures > 0) fail(`${failures} seeds failed`)
 }
 
 /** The same seed must give the same run. */
-async function differs(outcome: Outcome): Promise<string | undefined> {
+async function checkDeterminism(outcome: Outcome): Promise<string | undefined> {
   const again = await simulate(outcome.seed)
   if (again.fingerprint === outcome.fingerprint) return undefined
   return `DETERMINISM: two runs differ (${outcome.fingerprint}, ${again.fingerprint})`
 }
 
-function tell({ violation }: Outcome): string {
+function describeViolation({ violation }: Outcome): string {
   return `${violation?.invariant}: ${violation?.what}`
 }
 
 function report(outcome: Outcome, problem: string): void {
   console.error(`\nseed ${outcome.seed} failed. ${problem}`)
   for (const line of outcome.trace.last(shownLines)) console.error(line)
-  console.error(`play it again with: npm run simulate -- --seed ${outcome.seed}\n`)
+  console.error(`repeat it with: npm run simulate -- --seed ${outcome.seed}\n`)
 }
 
 function progress(done: number, count: number, failures: number, startedMs: number): void {
@@ -99,16 +103,16 @@ function progress(done: number, count: number, failures: number, startedMs: numb
   if (process.stdout.isTTY && done === count) process.stdout.write('\n')
 }
 
-/** In how many runs each case was met. */
-function table(sightings: readonly ReadonlyMap<string, number>[], count: number): void {
-  const total = Sightings.total(sightings)
+/** Prints the number of runs that covered each case. */
+function printCoverage(coverage: readonly ReadonlyMap<string, number>[], count: number): void {
+  const total = Coverage.total(coverage)
   for (const [what, runs] of [...total].sort(([, a], [, b]) => a - b))
     console.log(`${String(runs).padStart(7)}  ${what}`)
   const missed = required.filter((what) => total.get(what) === 0)
   if (missed.length === 0) return
-  const told = `never met: ${missed.join(', ')}`
-  if (count >= enoughSeeds) fail(told)
-  else console.log(`${told} (to be expected of few seeds)`)
+  const message = `never covered: ${missed.join(', ')}`
+  if (count >= enoughSeeds) fail(message)
+  else console.log(`${message} (expected with few seeds)`)
 }
 
 function fail(message: string): void {

@@ -3,31 +3,33 @@ import type { RetryPolicy } from '../../src/letter/letter.ts'
 import type { Capacity } from '../../src/store.ts'
 import type { Dice } from './dice.ts'
 
-/** What can go wrong with one call to the store, as probabilities. */
+/** Probabilities of the faults of one store call. */
 export interface FaultRates {
   /** Refused, and nothing was written. */
   refused: number
   /** Written, and then answered with an error. */
   unknown: number
-  /** The way there or back takes up to a lease. */
+  /** The request or the reply takes up to one lease. */
   slow: number
-  /** The way there or back takes several leases. */
+  /** The request or the reply takes several leases. */
   hung: number
   crashBefore: number
   crashAfter: number
 }
 
-/** How one run is set up. Drawn from its seed, and short of everything: leases of a few ticks, small batches. */
+/** Setup of one run, drawn from its seed, with tight limits: short leases, small batches. */
 export interface Setup {
   faulty: boolean
   rates: FaultRates
-  /** The only verb that suffers, if one is singled out. */
+  /** The only method with faults, if set. */
   onlyVerb: string | undefined
   latencyMs: number
   processes: number
-  /** Whose wall clock leases go by: the store's own, or that of whoever asks, as with an embedded store. */
+  /**
+   * The wall clock of leases: that of the store, or that of the caller, as with an embedded store.
+   */
   leaseClock: 'store' | 'caller'
-  /** How far wall clocks may be off. 0: they agree. */
+  /** Maximum clock skew. */
   skewMs: number
   steps: number
   stepMs: number

@@ -2,92 +2,92 @@ import { uuidMaker, type Clock } from '../../src/clock/clock.ts'
 import type { DeadLetterQueue } from '../../src/queue.ts'
 import type { Dice } from './dice.ts'
 import type { Caller } from './sim-store.ts'
-import type { World } from './world.ts'
+import type { Scheduler } from './scheduler.ts'
 
 interface SimProcessOptions {
   name: string
   handles: readonly string[]
-  world: World
+  scheduler: Scheduler
   dice: Dice
-  /** How far its wall clock is off. */
+  /** Clock skew. */
   offsetMs: number
   onCrash: (process: SimProcess) => void
 }
 
-/** One operating system process: a clock of its own, and everything in it is gone when it crashes. */
+/** One operating system process with its own clock. A crash loses everything in it. */
 export class SimProcess implements Caller {
   readonly name: string
   readonly clock: Clock
-  /** Queues that it has handlers for. */
+  /** Queues with handlers. */
   readonly handles: readonly string[]
   alive = true
   pausedUntilMs = 0
   settling = 0
   offsetMs: number
-  /** Set once it is open. */
+  /** Set once the queue is open. */
   dlq: DeadLetterQueue | undefined
-  /** What the guarded function of this process fails with when it is called at the door. */
-  doorError: Error = new Error('fails at the door')
-  /** Called inside a handler, it fails without making a letter. */
+  /** The error of the guarded function when a client calls it. */
+  firstCallError: Error = new Error('the first call fails')
+  /** The guarded function. Inside a handler, it fails without creating a letter. */
   guarded: ((input: unknown) => Promise<unknown>) | undefined
-  /** Asked to run and not to stop since. */
+  /** Desired state: true after start, false after stop. */
   started = false
-  /** How often it was asked to stop. */
+  /** Number of stop requests. */
   stops = 0
   leaving = false
-  readonly #world: World
+  readonly #scheduler: Scheduler
   readonly #options: SimProcessOptions
 
   constructor(options: SimProcessOptions) {
-    const { world, dice } = options
+    const { scheduler, dice } = options
     this.name = options.name
     this.handles = options.handles
     this.offsetMs = options.offsetMs
-    this.#world = world
+    this.#scheduler = scheduler
     this.#options = options
     const bytes = dice.fork()
-    const now = (): number => world.wallMs + this.offsetMs
+    const now = (): number => scheduler.wallMs + this.offsetMs
     const fill = (pool: Uint8Array): void => {
       for (let at = 0; at < pool.length; at++) pool[at] = bytes.whole(0, 255)
     }
     this.clock = {
       now,
-      mono: () => world.nowMs,
+      mono: () => scheduler.nowMs,
       random: () => dice.next(),
       id: uuidMaker(now, fill),
-      timer: (ms, fire) => world.after(Math.max(0, ms), fire, this),
+      timer: (ms, fire) => scheduler.after(Math.max(0, ms), fire, this),
     }
   }
 
   sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => void this.#world.after(ms, resolve, this))
+    return new Promise((resolve) => void this.#scheduler.after(ms, resolve, this))
   }
 
-  /** Waits for the signal. */
-  aborted(signal: AbortSignal): Promise<void> {
+  /** Resolves when the signal aborts. */
+  waitForAbort(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       if (signal.aborted) resolve()
       else signal.addEventListener('abort', () => resolve(), { once: true })
     })
   }
 
-  /** Withholds its timers and the answers it waits for. */
+  /** Delays its timers and pending answers. */
   pause(ms: number): void {
     if (!this.alive) return
-    this.#world.log(`${this.name} stands still for ${ms} ms`)
-    this.pausedUntilMs = Math.max(this.pausedUntilMs, this.#world.nowMs + ms)
+    this.#scheduler.log(`${this.name} pauses for ${ms} ms`)
+    this.pausedUntilMs = Math.max(this.pausedUntilMs, this.#scheduler.nowMs + ms)
   }
 
-  /** Its wall clock jumps. */
+  /** Steps its wall clock. */
   step(ms: number): void {
-    this.#world.log(`${this.name} steps its clock by ${ms} ms`)
+    this.#scheduler.log(`${this.name} steps its clock by ${ms} ms`)
     this.offsetMs += ms
   }
 
   crash(why: string): void {
     if (!this.alive) return
     this.alive = false
-    this.#world.log(`${this.name} crashes (${why})`)
+    this.#scheduler.log(`${this.name} crashes (${why})`)
     this.#options.onCrash(this)
   }
 }

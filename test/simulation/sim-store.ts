@@ -16,37 +16,38 @@ import type {
 import type { Dice } from './dice.ts'
 import type { Oracle } from './oracle.ts'
 import type { Setup } from './settings.ts'
-import type { Witness } from './witness.ts'
-import type { Owner, World } from './world.ts'
+import type { RunObserver } from './run-observer.ts'
+import type { Owner, Scheduler } from './scheduler.ts'
 
 /** The process that a store is used from. */
 export interface Caller extends Owner {
   name: string
-  /** Results that it waits for the store to answer. */
+  /** Number of results in flight. */
   settling: number
   crash(why: string): void
 }
 
 interface SimStoreOptions {
-  world: World
+  scheduler: Scheduler
   setup: Setup
   dice: Dice
   caller: Caller
   /** The one store that all processes share. */
   shared: Store
   oracle: Oracle
-  witness: Witness
-  /** Faults happen now. */
+  runObserver: RunObserver
+  /** Whether faults are enabled. */
   faulty: () => boolean
-  /** Called right before the shared store is: it can look at the caller's clock. */
+  /** Called right before the shared store, which may use the clock of the caller. */
   reach: () => void
 }
 
 type Fault = 'refused' | 'unknown' | 'slow' | 'hung' | 'crashBefore' | 'crashAfter'
 
 /**
- * The store as one process sees it: over a network that delays, loses answers and reorders, and that goes silent
- * for ever when the process dies. Each call takes effect in one moment of its own, and the oracle looks on.
+ * The store as one process sees it: over a network that delays, loses and reorders answers, and
+ * that is silent after the process dies. Each call takes effect atomically, and the oracle checks
+ * it.
  */
 export class SimStore implements Store {
   readonly powers: Powers
@@ -69,7 +70,7 @@ export class SimStore implements Store {
 
   add(letters: readonly DeadLetter[], capacity?: Capacity) {
     const { shared, oracle, caller } = this.#options
-    oracle.additions.asked(letters)
+    oracle.additions.checkCaptured(letters)
     return this.#call('add', async () => {
       const results = await shared.add(letters, capacity)
       await oracle.additions.added(caller.name, letters, capacity, results)
@@ -78,7 +79,7 @@ export class SimStore implements Store {
   }
 
   claim(request: ClaimRequest) {
-    const { shared, oracle, witness, caller } = this.#options
+    const { shared, oracle, runObserver, caller } = this.#options
     return this.#call(
       'claim',
       async () => {
@@ -88,7 +89,7 @@ export class SimStore implements Store {
       },
       (claim) => {
         oracle.leases.answered(caller.name, claim)
-        witness.given(caller.name, claim.letters)
+        runObserver.claimAnswered(caller.name, claim.letters)
       },
     )
   }
@@ -104,9 +105,9 @@ export class SimStore implements Store {
   }
 
   apply(changes: readonly Change[]) {
-    const { shared, oracle, witness, caller } = this.#options
+    const { shared, oracle, runObserver, caller } = this.#options
     const settles = changes.some(({ guard }) => 'epoch' in guard)
-    witness.settling(caller.name, changes)
+    runObserver.settling(caller.name, changes)
     if (settles) caller.settling++
     const answer = this.#call(
       'apply',
@@ -115,7 +116,7 @@ export class SimStore implements Store {
         await oracle.changes.applied(caller.name, changes, results)
         return results
       },
-      (results) => witness.answered(caller.name, changes, results),
+      (results) => runObserver.answered(caller.name, changes, results),
     )
     return settles ? answer.finally(() => caller.settling--) : answer
   }
@@ -178,25 +179,29 @@ export class SimStore implements Store {
     return this.#options.shared.health()
   }
 
-  /** Hints come late, twice or never. */
+  /** Hints arrive late, twice or never. */
   watch(listener: () => void): () => void {
-    const { world, dice, caller, shared, setup } = this.#options
+    const { scheduler, dice, caller, shared, setup } = this.#options
     this.#watchers.add(listener)
     this.#unwatch ??= shared.watch(() => {
       const times = setup.faulty ? dice.pick([0, 1, 1, 2]) : 1
       for (let n = 0; n < times; n++)
-        world.after(this.#way(), () => this.#watchers.forEach((tell) => tell()), caller)
+        scheduler.after(
+          this.#drawLatency(),
+          () => this.#watchers.forEach((notify) => notify()),
+          caller,
+        )
     })
     return () => void this.#watchers.delete(listener)
   }
 
-  #way(): number {
+  #drawLatency(): number {
     return this.#options.dice.next() * this.#options.setup.latencyMs
   }
 
-  /** The way there, the effect, the way back: three moments, and something may go wrong at each. */
+  /** A call has three steps: request, effect and reply. Each can fail. */
   #call<T>(verb: string, effect: () => Promise<T>, answered?: (result: T) => void): Promise<T> {
-    const { world, oracle, caller, reach } = this.#options
+    const { scheduler, oracle, caller, reach } = this.#options
     if (this.#closed) return Promise.reject(new RedriveError('CLOSED', 'the store is closed'))
     const fault = this.#drawFault(verb)
     return new Promise((resolve, reject) => {
@@ -204,26 +209,26 @@ export class SimStore implements Store {
         caller.crash(`before ${verb}`)
         if (this.#options.dice.chance(0.5)) return
       }
-      const { there, back } = this.#ways(fault)
+      const { requestMs, replyMs } = this.#drawLatencies(fault)
       const fail = (): void => {
-        world.log(`${caller.name} ${verb} is answered with an error (${fault})`)
+        scheduler.log(`${caller.name} ${verb} is answered with an error (${fault})`)
         reject(new RedriveError('STORE_UNAVAILABLE', `the store did not answer (${fault} ${verb})`))
       }
-      world.after(there, async () => {
-        if (fault === 'refused') return void world.after(back, fail, caller)
+      scheduler.after(requestMs, async () => {
+        if (fault === 'refused') return void scheduler.after(replyMs, fail, caller)
         reach()
         const result = await effect()
         if (fault === 'unknown') {
-          oracle.ledger.sightings.see(`applied-then-error on ${verb}`)
-          return void world.after(back, fail, caller)
+          oracle.ledger.coverage.record(`applied-then-error on ${verb}`)
+          return void scheduler.after(replyMs, fail, caller)
         }
         if (fault === 'crashAfter') return caller.crash(`after ${verb}`)
         const answer = (): void => {
           answered?.(result)
           resolve(result)
         }
-        if (back === 0 && caller.alive && caller.pausedUntilMs <= world.nowMs) answer()
-        else world.after(back, answer, caller)
+        if (replyMs === 0 && caller.alive && caller.pausedUntilMs <= scheduler.nowMs) answer()
+        else scheduler.after(replyMs, answer, caller)
       })
     })
   }
@@ -240,12 +245,12 @@ export class SimStore implements Store {
     return undefined
   }
 
-  #ways(fault: Fault | undefined): { there: number; back: number } {
+  #drawLatencies(fault: Fault | undefined): { requestMs: number; replyMs: number } {
     const { setup, dice } = this.#options
-    const ways = { there: this.#way(), back: this.#way() }
-    if (fault !== 'slow' && fault !== 'hung') return ways
+    const latencies = { requestMs: this.#drawLatency(), replyMs: this.#drawLatency() }
+    if (fault !== 'slow' && fault !== 'hung') return latencies
     const extra = setup.leaseMs * (fault === 'slow' ? dice.next() : dice.between(1, 6))
-    ways[dice.pick(['there', 'back'] as const)] += extra
-    return ways
+    latencies[dice.pick(['requestMs', 'replyMs'] as const)] += extra
+    return latencies
   }
 }

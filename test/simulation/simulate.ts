@@ -1,64 +1,64 @@
 import { dice } from './dice.ts'
-import { Happenings } from './happenings.ts'
+import { RandomEvents } from './random-events.ts'
 import { heal } from './heal.ts'
-import { House, type Plant } from './house.ts'
+import { System, type PlantedBug } from './system.ts'
 import { drawSetup, type Setup } from './settings.ts'
 import { Trace } from './trace.ts'
-import { judge } from './verdict.ts'
-import { World, type Violation } from './world.ts'
+import { verifyRun } from './verify.ts'
+import { Scheduler, type Violation } from './scheduler.ts'
 
-/** What came of one run. */
+/** The result of one run. */
 export interface Outcome {
   seed: number
   setup: Setup
   violation: Violation | undefined
   /** Equal for equal runs. */
   fingerprint: string
-  sightings: ReadonlyMap<string, number>
+  coverage: ReadonlyMap<string, number>
   trace: Trace
   events: number
   letters: number
   virtualMs: number
 }
 
-/** Plays one run: everything in it follows from its seed. */
+/** Simulates one run, which depends on its seed only. */
 export async function simulate(
   seed: number,
-  options: { plant?: Plant; keepLines?: number } = {},
+  options: { plant?: PlantedBug; keepLines?: number } = {},
 ): Promise<Outcome> {
   const chance = dice(seed)
   const setup = drawSetup(chance.fork())
   const trace = new Trace(options.keepLines)
-  const world = new World(chance.fork(), trace)
-  const house = new House({ world, dice: chance.fork(), setup, plant: options.plant })
+  const scheduler = new Scheduler(chance.fork(), trace)
+  const system = new System({ scheduler, dice: chance.fork(), setup, plant: options.plant })
   const pace = chance.fork()
   const onRejection = (reason: unknown): void =>
-    world.violate('UP', `unhandled rejection: ${String(reason)}`)
+    scheduler.violate('UP', `unhandled rejection: ${String(reason)}`)
   process.on('unhandledRejection', onRejection)
   try {
     for (let n = 0; n < setup.processes; n++)
-      await house.spawn(pace.chance(0.9) ? setup.queues : setup.queues.slice(1))
-    const happenings = new Happenings(house, chance.fork())
-    for (let step = 0; step < setup.steps && !world.violation; step++) {
-      await world.pass(2 * pace.next() * setup.stepMs)
-      if (!world.violation) happenings.next()
+      await system.spawn(pace.chance(0.9) ? setup.queues : setup.queues.slice(1))
+    const randomEvents = new RandomEvents(system, chance.fork())
+    for (let step = 0; step < setup.steps && !scheduler.violation; step++) {
+      await scheduler.advance(2 * pace.next() * setup.stepMs)
+      if (!scheduler.violation) randomEvents.next()
     }
-    if (!world.violation) await heal(house, happenings.clients)
-    if (!world.violation) await judge(house)
+    if (!scheduler.violation) await heal(system, randomEvents.clients)
+    if (!scheduler.violation) await verifyRun(system)
   } catch (error) {
-    world.violate('UP', error instanceof Error ? (error.stack ?? error.message) : String(error))
+    scheduler.violate('UP', error instanceof Error ? (error.stack ?? error.message) : String(error))
   } finally {
     process.off('unhandledRejection', onRejection)
   }
   return {
     seed,
     setup,
-    violation: world.violation,
+    violation: scheduler.violation,
     fingerprint: trace.fingerprint,
-    sightings: house.sightings.counts(),
+    coverage: system.coverage.counts(),
     trace,
-    events: world.events,
-    virtualMs: world.nowMs,
-    letters: house.oracle.ledger.letters.size + house.oracle.ledger.gone.size,
+    events: scheduler.events,
+    virtualMs: scheduler.nowMs,
+    letters: system.oracle.ledger.letters.size + system.oracle.ledger.gone.size,
   }
 }

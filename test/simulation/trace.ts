@@ -1,11 +1,11 @@
-/** What happened in a run, line by line, and a fingerprint of all of it: equal runs have equal fingerprints. */
+/** The log of a run, and its fingerprint: equal runs have equal fingerprints. */
 export class Trace {
   readonly #lines: string[] = []
   readonly #keep: number
   #hash = 0x811c9dc5
   #count = 0
 
-  /** Keeps the last lines only, unless told to keep more. */
+  /** Keeps the last `keep` lines. */
   constructor(keep = 60) {
     this.#keep = keep
   }

@@ -15,7 +15,7 @@ import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { returnToSource } from '../../src/taps/return-to-source.ts'
 import type { ReturnedLetter } from '../../src/taps/tap.ts'
 import { refused } from '../a-queue.ts'
-import { mailboxKinds } from '../faults/mailbox-grounds.ts'
+import { mailboxKinds } from '../faults/mailbox-kinds.ts'
 import { aForeignLetter } from '../taps/a-foreign-letter.ts'
 
 const cleanups: (() => Promise<unknown>)[] = []

@@ -1,4 +1,4 @@
-// The emulator in a thread of its own, so that its work is not taken for that of its clients.
+// The emulator in its own thread, so that its work does not count as that of its clients.
 import { parentPort } from 'node:worker_threads'
 import { startFauxqs } from 'fauxqs'
 

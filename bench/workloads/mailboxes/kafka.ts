@@ -2,7 +2,7 @@ import { Admin, Consumer, Producer } from '@platformatic/kafka'
 import { kafkaMailbox } from '../../../src/mailboxes/kafka/kafka.ts'
 import { kafkaPlace } from '../../../test/servers/broker-places.ts'
 import { backend } from '../../../test/servers/servers.ts'
-import { body, crew, inBatches, type Pair, type Raw } from './pair.ts'
+import { body, runWorkers, inBatches, type Pair, type Raw } from './pair.ts'
 
 export async function open(): Promise<Pair> {
   const { url } = backend('kafka')
@@ -29,9 +29,9 @@ export async function open(): Promise<Pair> {
 }
 
 /**
- * A topic of one partition. Messages are written by a request that all replicas answer to, read by a group of one, and committed: each, or
- * the last one of a batch. That is less than a mailbox does, which also commits that messages are out before anybody has them: four requests for a
- * batch, and here three.
+ * A topic with one partition. Messages are written with acks from all replicas, read by a group of
+ * one, and committed: each, or the last one of a batch. A mailbox does more: it also commits that
+ * messages are in flight before it delivers them. That is four requests per batch instead of three.
  */
 async function rawOn(
   producer: Producer,
@@ -54,7 +54,7 @@ async function rawOn(
     }
   }
   return {
-    raw: (messages, together) => crew(messages, together, () => trip(1)),
+    raw: (messages, together) => runWorkers(messages, together, () => trip(1)),
     batched: (messages, together) => inBatches(messages, together, trip),
   }
 }

@@ -10,7 +10,7 @@ import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { natsMailbox } from '../../../src/mailboxes/nats/nats.ts'
 import { natsPlace } from '../../../test/servers/broker-places.ts'
 import { backend } from '../../../test/servers/servers.ts'
-import { body, crew, inbox, type Pair, type Raw } from './pair.ts'
+import { body, runWorkers, inbox, type Pair, type Raw } from './pair.ts'
 
 export async function open(): Promise<Pair> {
   const { url } = backend('nats')
@@ -31,8 +31,8 @@ export async function open(): Promise<Pair> {
 }
 
 /**
- * A work queue on disk. Each message is published and its receipt awaited; one long pull consumes, with as much asked for ahead as is in
- * hand; and each acknowledgement waits for its answer, without which nobody knows that it was heard.
+ * A work queue on disk. Each publish is awaited, one long pull consumes with a prefetch of the
+ * messages in flight, and each acknowledgement waits for its confirmation.
  */
 async function rawOn(connection: NatsConnection, stream: string): Promise<Raw> {
   const { streams, consumers } = await jetstreamManager(connection)
@@ -55,7 +55,7 @@ async function rawOn(connection: NatsConnection, stream: string): Promise<Raw> {
       max_messages: together,
       callback: (message) => arrived.put(message),
     })
-    await crew(messages, together, async () => {
+    await runWorkers(messages, together, async () => {
       await client.publish(stream, body())
       await (await arrived.next()).ackAck()
     })

@@ -1,31 +1,34 @@
 import { Buffer } from 'node:buffer'
 import type { Mailbox } from '../../../src/mailbox.ts'
 
-/** A mailbox, and what the client of its broker gives alone, both open on the same server or disk. */
+/** A mailbox and the plain client of its broker, both open on the same server or disk. */
 export interface Pair {
   mailbox: Mailbox
-  /** Each call by itself, as a mailbox is called. Memory has none: there is nothing beneath it. */
+  /** The client with single calls, as a mailbox is called. Memory has no client. */
   raw?: Raw
-  /** All that is in hand gathered into batches by hand, where the broker takes such. */
+  /** The client with all messages in flight in batches, where the broker supports batches. */
   batched?: Raw
   /** Closes both, and leaves nothing behind. */
   close(): Promise<void>
 }
 
-/** Sends, receives and deletes so many messages, with so many of them in hand at once: as durably as a mailbox, and with nothing more. */
+/**
+ * Sends, receives and deletes messages with a number of them in flight: as durable as a mailbox,
+ * without its features.
+ */
 export type Raw = (messages: number, together: number) => Promise<void>
 
 const bodyBytes = 1024
 let bodies = 0
 
-/** No two are the same: some brokers find a message by what is in it. */
+/** Bodies are unique: some raw loops find a message by its value. */
 export function body(): Buffer<ArrayBuffer> {
   bodies += 1
   return Buffer.alloc(bodyBytes, `message ${bodies} `)
 }
 
-/** So many workers, each of which makes one trip after the other until all are made. */
-export async function crew(
+/** Runs concurrent workers, each with one trip at a time, until all trips are made. */
+export async function runWorkers(
   trips: number,
   together: number,
   trip: () => Promise<void>,
@@ -40,7 +43,7 @@ export async function crew(
   await Promise.all(Array.from({ length: together }, work))
 }
 
-/** Batches of so many at the most, one after the other. */
+/** Runs batches of at most this size, one after the other. */
 export async function inBatches(
   messages: number,
   size: number,
@@ -49,7 +52,7 @@ export async function inBatches(
   for (let done = 0; done < messages; done += size) await carry(Math.min(size, messages - done))
 }
 
-/** What a server pushes, for those who ask for one at a time. */
+/** A queue of pushed messages for consumers that take one at a time. */
 export interface Inbox<T> {
   put(one: T): void
   next(): Promise<T>

@@ -2,9 +2,9 @@ import { Pool } from 'pg'
 import { postgresMailbox } from '../../../src/mailboxes/postgres/postgres.ts'
 import { postgresPlace } from '../../../test/servers/places.ts'
 import { backend } from '../../../test/servers/servers.ts'
-import { body, crew, type Pair, type Raw } from './pair.ts'
+import { body, runWorkers, type Pair, type Raw } from './pair.ts'
 
-/** Connections of either, as a mailbox has them unless told. */
+/** Connections of both: the default of a mailbox. */
 const poolSize = 4
 
 export async function open(): Promise<Pair> {
@@ -26,10 +26,10 @@ export async function open(): Promise<Pair> {
 }
 
 /**
- * A table with an index of what is visible, and a pool of as many connections as the mailbox has. Messages are inserted
- * by one statement, as many claimed past the locks of others by a second, and deleted by a third, and each statement is a commit. In batches, what is in hand
- * is shared out to the connections. It does less than a mailbox must: no id that is known when it is sent twice, no retention, no notice to others, and a delete
- * that an old receipt would do too.
+ * A table with an index of visible messages, and a pool with as many connections as the mailbox.
+ * Messages are inserted by one statement, claimed with SKIP LOCKED by a second, and deleted by a
+ * third; each statement is a commit. Batches are split over the connections. A mailbox does more:
+ * deduplication by id, retention, notifications, and receipts that expire.
  */
 async function rawOn(pool: Pool, schema: string): Promise<{ raw: Raw; batched: Raw }> {
   await pool.query(`CREATE SCHEMA ${schema}`)
@@ -39,7 +39,7 @@ async function rawOn(pool: Pool, schema: string): Promise<{ raw: Raw; batched: R
   )
   await pool.query(`CREATE INDEX ON ${schema}.mail (visible_at)`)
   const insert = `INSERT INTO ${schema}.mail (body) SELECT unnest($1::bytea[])`
-  // Materialized, or the server may look more than once and take more than was asked for.
+  // Materialized: otherwise the server may run the subquery again and claim too many.
   const claim = `WITH first AS MATERIALIZED (
       SELECT seq FROM ${schema}.mail WHERE visible_at <= now() ORDER BY seq LIMIT $1 FOR UPDATE SKIP LOCKED)
     UPDATE ${schema}.mail AS mail SET visible_at = now() + interval '30 seconds', deliveries = deliveries + 1
@@ -59,10 +59,10 @@ async function rawOn(pool: Pool, schema: string): Promise<{ raw: Raw; batched: R
     }
   }
   return {
-    raw: (messages, together) => crew(messages, together, () => trip(1)),
+    raw: (messages, together) => runWorkers(messages, together, () => trip(1)),
     batched: (messages, together) => {
       const count = together / poolSize
-      return crew(Math.ceil(messages / count), poolSize, () => trip(count))
+      return runWorkers(Math.ceil(messages / count), poolSize, () => trip(count))
     },
   }
 }

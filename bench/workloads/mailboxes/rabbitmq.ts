@@ -3,13 +3,13 @@ import { delayQueuesOf, queueOf } from '../../../src/backends/rabbitmq/names.ts'
 import { rabbitmqMailbox } from '../../../src/mailboxes/rabbitmq/rabbitmq.ts'
 import { rabbitmqPlace } from '../../../test/servers/broker-places.ts'
 import { backend } from '../../../test/servers/servers.ts'
-import { body, crew, inbox, type Pair, type Raw } from './pair.ts'
+import { body, runWorkers, inbox, type Pair, type Raw } from './pair.ts'
 
 export async function open(): Promise<Pair> {
   const { url } = backend('rabbitmq')
   const place = rabbitmqPlace(url)
   const mailbox = rabbitmqMailbox({ url, name: place.queue('mailbox') })
-  // Without it, a message alone waits 40 ms for the acknowledgement of TCP.
+  // Without this, a single message waits 40 ms for the delayed acknowledgement of TCP.
   const connection = await amqplib.connect(url, { noDelay: true })
   connection.on('error', () => {})
   const close = async (): Promise<void> => {
@@ -30,9 +30,11 @@ export async function open(): Promise<Pair> {
 }
 
 /**
- * A quorum queue. One channel publishes and waits for each confirm; another consumes, with as much prefetched as is in hand, and
- * acknowledges each message. The server does not answer to that, so this does less than a mailbox, which waits until the server has heard of it: one
- * more round trip for each message when they come one by one. It also has one connection for both, and a mailbox two, so that a server without room still lets it acknowledge.
+ * A quorum queue. One channel publishes and waits for each confirm; another consumes with a
+ * prefetch of the messages in flight, and acknowledges each. The server does not confirm
+ * acknowledgements, so a mailbox does more: it waits for the server with one more round trip per
+ * message. It also has two connections, so that it can acknowledge while the server blocks
+ * publishers.
  */
 async function rawOn(connection: ChannelModel, queue: string): Promise<Raw> {
   const sending = await connection.createConfirmChannel()
@@ -49,11 +51,11 @@ async function rawOn(connection: ChannelModel, queue: string): Promise<Raw> {
     await receiving.prefetch(together)
     const arrived = inbox<ConsumeMessage>()
     await receiving.consume(queue, (message) => message && arrived.put(message))
-    await crew(messages, together, async () => {
+    await runWorkers(messages, together, async () => {
       await send()
       receiving.ack(await arrived.next())
     })
-    // Its answer comes after all that was acknowledged.
+    // The answer arrives after all earlier acknowledgements.
     await receiving.close()
   }
 }

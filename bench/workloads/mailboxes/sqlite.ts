@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteMailbox } from '../../../src/mailboxes/sqlite/sqlite.ts'
-import { body, crew, inBatches, type Pair, type Raw } from './pair.ts'
+import { body, runWorkers, inBatches, type Pair, type Raw } from './pair.ts'
 
 export async function open(): Promise<Pair> {
   const folder = await mkdtemp(join(tmpdir(), 'redrive-bench-'))
@@ -22,9 +22,10 @@ export async function open(): Promise<Pair> {
 }
 
 /**
- * A table with an index of what is visible, in WAL with synchronous=FULL, in this thread. Messages are inserted in one transaction, the oldest
- * visible ones are hidden and read in a second, and deleted in a third. It does less than a mailbox must: each flush stops the event loop, and
- * there is no id that is known when it is sent twice, no retention, and no fence against an old receipt.
+ * A table with an index of visible messages, in WAL mode with synchronous=FULL, in this thread.
+ * Messages are inserted in one transaction, the oldest visible ones are claimed in a second and
+ * deleted in a third. Each sync blocks the event loop. A mailbox does more: deduplication by id,
+ * retention, and receipts that expire.
  */
 function rawOn(db: DatabaseSync): { raw: Raw; batched: Raw } {
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
@@ -57,7 +58,7 @@ function rawOn(db: DatabaseSync): { raw: Raw; batched: Raw } {
     })
   }
   return {
-    raw: (messages, together) => crew(messages, together, async () => trip(1)),
+    raw: (messages, together) => runWorkers(messages, together, async () => trip(1)),
     batched: (messages, together) => inBatches(messages, together, trip),
   }
 }

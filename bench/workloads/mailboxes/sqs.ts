@@ -8,15 +8,15 @@ import {
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { sqsMailbox } from '../../../src/mailboxes/sqs/sqs.ts'
-import { body, crew, type Pair, type Raw } from './pair.ts'
+import { body, runWorkers, type Pair, type Raw } from './pair.ts'
 
-/** Nobody looks at them. */
+/** The emulator ignores credentials. */
 const credentials = { accessKeyId: 'bench', secretAccessKey: 'bench' }
 const region = 'us-east-1'
-/** The most that SQS takes in one call. */
+/** Maximum batch size of SQS. */
 const maxBatch = 10
 
-/** On an emulator: it shows what the drivers cost, and nothing of how fast SQS is. */
+/** Uses an emulator: this measures the driver, not SQS. */
 export async function open(): Promise<Pair> {
   const thread = new Worker(new URL('./fauxqs-thread.ts', import.meta.url))
   const [port] = (await once(thread, 'message')) as [number]
@@ -40,7 +40,7 @@ export async function open(): Promise<Pair> {
   }
 }
 
-/** Messages are sent, received and deleted by one call each. Batches have up to ten, as many at once as it takes for what is in hand. */
+/** Sends, receives and deletes with one call per message, or in concurrent batches of up to ten. */
 async function rawOn(client: SQSClient): Promise<{ raw: Raw; batched: Raw }> {
   const { QueueUrl } = await client.send(new CreateQueueCommand({ QueueName: 'raw' }))
   const trip = async (count: number): Promise<void> => {
@@ -58,8 +58,10 @@ async function rawOn(client: SQSClient): Promise<{ raw: Raw; batched: Raw }> {
     }
   }
   return {
-    raw: (messages, together) => crew(messages, together, () => trip(1)),
+    raw: (messages, together) => runWorkers(messages, together, () => trip(1)),
     batched: (messages, together) =>
-      crew(Math.ceil(messages / maxBatch), Math.ceil(together / maxBatch), () => trip(maxBatch)),
+      runWorkers(Math.ceil(messages / maxBatch), Math.ceil(together / maxBatch), () =>
+        trip(maxBatch),
+      ),
   }
 }

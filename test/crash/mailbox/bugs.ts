@@ -1,10 +1,10 @@
 import { systemClock } from '../../../src/clock/clock.ts'
 import type { Message } from '../../../src/mailbox.ts'
 import { pause } from '../child.ts'
-import type { ViolationKind } from './judge.ts'
+import type { ViolationKind } from './verify.ts'
 import { overlaid } from './overlaid.ts'
 import type { Failpoint } from './plan.ts'
-import { overWorld, type World } from './world.ts'
+import { wrapLoopParts, type LoopParts } from './loop-parts.ts'
 
 export const bugNames = [
   'ack-before-keep',
@@ -19,22 +19,25 @@ export type BugName = (typeof bugNames)[number]
 interface Bug {
   /** The violations of which at least one must be found. */
   shows: readonly ViolationKind[]
-  /** What brings it to light, if not everything does. */
+  /** The failpoint that reveals the bug, if it needs one. */
   fault?: Failpoint
-  plant: (world: World) => World
+  plant: (parts: LoopParts) => LoopParts
 }
 
-const same = <T>(one: T): T => one
+const identity = <T>(value: T): T => value
 
-/** Mistakes that consumers of queues have made, planted over sound ones. A crash test that does not catch them proves nothing. */
+/**
+ * Known mistakes of queue consumers, planted over correct ones. A crash test that misses them
+ * proves nothing.
+ */
 export const bugs: Record<BugName, Bug> = {
-  /** Whoever dies in between has neither the message nor its dead letter. */
+  /** A process that dies in between leaves neither the message nor its dead letter. */
   'ack-before-keep': {
     shows: ['lost'],
     fault: { act: 'kill', point: 'before-keep' },
-    plant: (world) => {
+    plant: (parts) => {
       const held = new Map<string, Message>()
-      return overWorld(world, {
+      return wrapLoopParts(parts, {
         message: (message) => (held.set(message.id, message), message),
         keep: (inner) => async (dead, thrown) => {
           await held.get(dead.messageId)?.acknowledge()
@@ -44,59 +47,59 @@ export const bugs: Record<BugName, Bug> = {
       })
     },
   },
-  /** Nobody asks whether somebody else has it by now. */
+  /** Does not check whether another consumer has the delivery by now. */
   'keep-without-fence': {
     shows: ['unfenced'],
     fault: { act: 'stop', point: 'last-failure' },
-    plant: (world) =>
-      overWorld(world, {
+    plant: (parts) =>
+      wrapLoopParts(parts, {
         message: (message) => overlaid(message, { extend: () => Promise.resolve() }),
-        keep: same,
+        keep: identity,
       }),
   },
-  /** A repeat is not known as one. */
+  /** A repeat is not recognised. */
   'keep-without-key': {
     shows: ['twice_dead'],
     fault: { act: 'kill', point: 'after-keep' },
-    plant: (world) =>
-      overWorld(world, {
-        message: same,
+    plant: (parts) =>
+      wrapLoopParts(parts, {
+        message: identity,
         keep: (inner) => (dead, thrown) =>
           inner({ ...dead, replays: Math.floor(systemClock.random() * 1e6) }, thrown),
       }),
   },
-  /** What is given back at a shutdown counts as failed. */
+  /** A message released at a shutdown counts as failed. */
   'release-as-failure': {
     shows: ['early_dead'],
     fault: { act: 'term', point: 'mid-handler' },
-    plant: (world) =>
-      overWorld(world, {
+    plant: (parts) =>
+      wrapLoopParts(parts, {
         message: (message) =>
           overlaid(message, {
             nack: (options = {}) => message.nack({ ...options, failed: true }),
           }),
-        keep: same,
+        keep: identity,
       }),
   },
   'drop-on-error': {
     shows: ['lost'],
-    plant: (world) =>
-      overWorld(world, {
+    plant: (parts) =>
+      wrapLoopParts(parts, {
         message: (message) =>
           overlaid(message, {
             nack: ({ failed = true } = {}) =>
               failed ? message.acknowledge() : message.nack({ failed }),
           }),
-        keep: same,
+        keep: identity,
       }),
   },
-  /** Only what failed in an orderly way is counted, so that killers go on for ever. */
+  /** Counts only reported failures, so that a message that kills its process never ends. */
   'uncounted-deliveries': {
     shows: ['over_limit'],
-    plant: (world) =>
-      overWorld(world, {
+    plant: (parts) =>
+      wrapLoopParts(parts, {
         message: (message) => overlaid(message, { deliveries: message.failures + 1 }),
-        keep: same,
+        keep: identity,
       }),
   },
 }

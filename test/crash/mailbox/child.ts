@@ -1,29 +1,29 @@
 import { openMailbox } from '../../../src/connect/mailbox.ts'
 import type { Mailbox } from '../../../src/mailbox.ts'
 import { pause } from '../child.ts'
-import { codeOf } from '../witness.ts'
+import { codeOf } from '../record-store.ts'
 import type { BugName } from './bugs.ts'
 import { openLedger, type Ledger } from './ledger.ts'
 
-/** What a child is told when it is spawned, as JSON in its only argument. */
+/** Settings of a child process, passed as JSON in its only argument. */
 export interface ChildSettings {
   dir: string
   name: string
   seed: number
-  /** Of the broker. */
+  /** URL of the broker. */
   url: string
-  /** Where dead messages are kept as letters. */
+  /** URL of the store for dead messages as letters. */
   letters: string
   bug?: BugName
 }
 
-/** The mailboxes of a run, by their names at the broker. */
+/** Names of the mailboxes of a run. */
 export const names = { requests: 'requests', dead: 'requests-dlq', replies: 'replies' } as const
 
 export const visibilitySeconds = 1.5
 export const backoffMs = 150
 
-/** Makes this process a child of the run: it ends with its parent. */
+/** Makes this process a child of the run: it exits with its parent. */
 export function beChild(): { settings: ChildSettings; ledger: Ledger } {
   const settings = JSON.parse(process.argv[2] ?? '{}') as ChildSettings
   process.once('disconnect', () => process.exit(3))
@@ -32,8 +32,8 @@ export function beChild(): { settings: ChildSettings; ledger: Ledger } {
 
 const reopenMs = 200
 
-/** Begins again while the broker cannot be reached, as whoever looks after a process would let it. */
-export async function opened(url: string, name: string, ledger: Ledger): Promise<Mailbox> {
+/** Retries while the broker is unreachable, as a process supervisor would. */
+export async function openWithRetry(url: string, name: string, ledger: Ledger): Promise<Mailbox> {
   for (;;)
     try {
       return await openMailbox(url, { name })

@@ -7,19 +7,19 @@ import { connect } from '../../../src/connect/store.ts'
 import { systemClock, sleep } from '../../../src/clock/clock.ts'
 import { flushCompileCache } from 'node:module'
 import { shaOf } from '../plan.ts'
-import { codeOf } from '../witness.ts'
+import { codeOf } from '../record-store.ts'
 import { bugs } from './bugs.ts'
-import { backoffMs, beChild, names, opened, visibilitySeconds } from './child.ts'
+import { backoffMs, beChild, names, openWithRetry, visibilitySeconds } from './child.ts'
 import { failpoints, withFailpoints } from './failpoints.ts'
 import { flakyFailures, maxDeliveries, planOf, stopMs } from './plan.ts'
-import { witnessed } from './witness.ts'
+import { recordLoopParts } from './record-loop-parts.ts'
 
-/** A consumer of the crash test: a loop whose handler does to its process what the message says. */
+/** A consumer of the crash test: a loop whose handler executes the plan of the message. */
 
 const { settings, ledger } = beChild()
 const { dir, url, letters, bug } = settings
 
-/** The parent must know before this process stands still. */
+/** Informs the parent before this process stops itself. */
 const wake = (): Promise<void> =>
   new Promise((resolve) => {
     process.send!('stopping', () => resolve())
@@ -50,23 +50,23 @@ async function handler(context: ProcessContext): Promise<string> {
 
 const store = await connect(letters, systemClock)
 const queue = await DeadLetterQueue.open(store, { worker: settings.name })
-const requests = await opened(url, names.requests, ledger)
-const dead = await opened(url, names.dead, ledger)
-const sound = { requests, dead: mailboxDestination(dead), letters: queue.deadLetters() }
-const fragile = withFailpoints(sound, faults)
-const world = witnessed(bug ? bugs[bug].plant(fragile) : fragile, ledger)
+const requests = await openWithRetry(url, names.requests, ledger)
+const dead = await openWithRetry(url, names.dead, ledger)
+const correct = { requests, dead: mailboxDestination(dead), letters: queue.deadLetters() }
+const fragile = withFailpoints(correct, faults)
+const parts = recordLoopParts(bug ? bugs[bug].plant(fragile) : fragile, ledger)
 
 const loop = new MainLoop({
-  requests: world.requests,
+  requests: parts.requests,
   process: (_, context) => handler(context),
   concurrency: 3,
   visibilitySeconds,
   waitSeconds: 1,
   backoff: { kind: 'fixed', delayMs: backoffMs },
   dlq: {
-    to: world.dead,
+    to: parts.dead,
     policy: new DLQPolicy({ maxDeliveryCount: maxDeliveries }),
-    route: (_, { headers }) => ((planOf(headers)?.n ?? 0) % 2 === 0 ? world.dead : world.letters),
+    route: (_, { headers }) => ((planOf(headers)?.n ?? 0) % 2 === 0 ? parts.dead : parts.letters),
   },
   onEvent: (event) => {
     if (event.type === 'error')

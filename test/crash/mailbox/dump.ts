@@ -7,11 +7,11 @@ import { openMailbox } from '../../../src/connect/mailbox.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 import { shaOf } from '../plan.ts'
 import { names } from './child.ts'
-import type { DeadFact, ReplyFact } from './judge.ts'
+import type { DeadFact, ReplyFact } from './verify.ts'
 
-/** The dead messages of the mailbox. They are taken out. */
-export async function keptMessages(url: string): Promise<DeadFact[]> {
-  return (await takenOut(url, names.dead)).map((message) => {
+/** Removes and returns the dead messages of the mailbox. */
+export async function readDeadMessages(url: string): Promise<DeadFact[]> {
+  return (await drainMailbox(url, names.dead)).map((message) => {
     const dead = readDeadMessage(message, names.dead)
     return {
       id: dead.messageId,
@@ -23,14 +23,14 @@ export async function keptMessages(url: string): Promise<DeadFact[]> {
   })
 }
 
-export async function keptReplies(url: string): Promise<ReplyFact[]> {
-  return (await takenOut(url, names.replies)).map((message) => ({
+export async function readReplies(url: string): Promise<ReplyFact[]> {
+  return (await drainMailbox(url, names.replies)).map((message) => ({
     id: message.headers['redrive-in-reply-to'] ?? '',
     ok: !('error' in (message.value() as object)),
   }))
 }
 
-async function takenOut(url: string, name: string): Promise<Message[]> {
+async function drainMailbox(url: string, name: string): Promise<Message[]> {
   const mailbox = await openMailbox(url, { name })
   const all: Message[] = []
   try {
@@ -45,8 +45,8 @@ async function takenOut(url: string, name: string): Promise<Message[]> {
   }
 }
 
-/** The dead messages that are letters. */
-export async function keptLetters(url: string): Promise<DeadFact[]> {
+/** The dead messages that were stored as letters. */
+export async function readDeadLetters(url: string): Promise<DeadFact[]> {
   const queue = await DeadLetterQueue.open(await connect(url, systemClock))
   const all: DeadFact[] = []
   try {

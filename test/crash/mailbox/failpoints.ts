@@ -4,10 +4,10 @@ import type { Message } from '../../../src/mailbox.ts'
 import type { Ledger } from './ledger.ts'
 import { overlaid } from './overlaid.ts'
 import { planOf, type Point } from './plan.ts'
-import { overWorld, type World } from './world.ts'
+import { wrapLoopParts, type LoopParts } from './loop-parts.ts'
 
 export interface Failpoints {
-  /** Does what the plan says for this point, the first time that any process comes to it. */
+  /** Executes the planned fault for this point, the first time that any process reaches it. */
   reach: (
     point: Point,
     message: { id: string; headers: Readonly<Record<string, string>> },
@@ -15,10 +15,10 @@ export interface Failpoints {
 }
 
 export interface FailpointSettings {
-  /** Of the run: who was hit already is remembered there. */
+  /** The folder of the run, which also records the faults that already happened. */
   dir: string
   ledger: Ledger
-  /** Has the parent let this process go on again after a while. */
+  /** Makes the parent resume this process after a while. */
   wake: () => Promise<void>
 }
 
@@ -45,8 +45,8 @@ function isFirst(dir: string, id: string): boolean {
   }
 }
 
-/** A world in which processes die right before and after what they do to the broker. */
-export function withFailpoints(world: World, { reach }: Failpoints): World {
+/** Wraps the loop parts so that processes die right before and after their calls to the broker. */
+export function withFailpoints(parts: LoopParts, { reach }: Failpoints): LoopParts {
   const fragile = (message: Message): Message =>
     overlaid(message, {
       async acknowledge() {
@@ -59,7 +59,7 @@ export function withFailpoints(world: World, { reach }: Failpoints): World {
         await message.nack(options)
       },
     })
-  return overWorld(world, {
+  return wrapLoopParts(parts, {
     message: fragile,
     received: async (messages) => {
       for (const message of messages) await reach('after-receive', message)

@@ -1,38 +1,46 @@
 import type { Chance } from '../chance.ts'
 import { pause } from '../child.ts'
 import type { Phase } from '../phases.ts'
-import { pauseMs, type Crew, type Member } from './crew.ts'
+import { pauseMs, type ProcessGroup, type Member } from './process-group.ts'
 
 export interface KillerSettings {
-  crew: Crew
+  processes: ProcessGroup
   dice: Chance
   untilMs: number
   phase: () => Phase
 }
 
-/** How much rarer its faults are while the server has its own. */
-const restraint = 3
+/** Factor by which process faults are rarer while the server has faults. */
+const serverPhaseFactor = 3
 
-/** Kills 55 %, pauses 20 %, restarts 25 %: one random member at a time, as long as another consumer is at work. */
-export async function killAround({ crew, dice, untilMs, phase }: KillerSettings): Promise<void> {
+/**
+ * Kills 55 %, pauses 20 %, restarts 25 %: one random member at a time, if another consumer works.
+ */
+export async function killMembers({
+  processes,
+  dice,
+  untilMs,
+  phase,
+}: KillerSettings): Promise<void> {
   while (performance.now() < untilMs) {
-    await pause(dice.between(150, 600) * (phase() === 'server' ? restraint : 1))
+    await pause(dice.between(150, 600) * (phase() === 'server' ? serverPhaseFactor : 1))
     if (phase() === 'quiet') continue
-    const victim = choose(crew, dice)
+    const victim = chooseVictim(processes, dice)
     if (victim === undefined) continue
     const roll = dice.next()
-    if (roll < 0.55) crew.kill(victim)
-    else if (roll < 0.75) crew.pause(victim, dice.between(0.2, 1) * pauseMs)
-    else crew.restart(victim)
+    if (roll < 0.55) processes.kill(victim)
+    else if (roll < 0.75) processes.pause(victim, dice.between(0.2, 1) * pauseMs)
+    else processes.restart(victim)
   }
 }
 
-function choose(crew: Crew, dice: Chance): Member | undefined {
+function chooseVictim(processes: ProcessGroup, dice: Chance): Member | undefined {
   const role = dice.next() < 0.85 ? 'consumer' : 'producer'
-  const able = crew
+  const able = processes
     .members()
     .filter(
-      (member) => member.role === role && !member.still && !member.asked && crew.isReady(member),
+      (member) =>
+        member.role === role && !member.still && !member.asked && processes.isReady(member),
     )
   return role === 'consumer' && able.length < 2 ? undefined : dice.pick(able)
 }

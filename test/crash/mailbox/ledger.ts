@@ -1,11 +1,12 @@
 import { fsyncSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { moment, type Fact as StoreFact, type Moment } from '../ledger.ts'
+import { readClocks, type Fact as StoreFact, type ClockReading } from '../ledger.ts'
 import type { Failpoint, Plan } from './plan.ts'
 
 /**
- * What each process saw, written by itself: one file per process, appended and synced line by line, so that what was
- * written survives `kill -9`. What was tried and has no `ok` may have happened or not, and is never taken for either.
+ * What each process observed: one file per process, appended and synced line by line, so that a
+ * written line survives `kill -9`. A `try` without its `ok` is an unknown outcome: the verifier
+ * treats it as neither.
  */
 export type Fact =
   | { e: 'ready' }
@@ -13,19 +14,19 @@ export type Fact =
   | { e: 'send.ok'; id: string }
   | { e: 'send.fail'; id: string; code: string }
   | ({ e: 'received'; failures: number } & OfDelivery)
-  /** The handler begins, and how it ends. */
+  /** Start and end of the handler. */
   | ({ e: 'started'; failures: number } & OfDelivery)
   | ({ e: 'processed'; sha: string } & OfDelivery)
-  /** Also when its reply failed. */
+  /** Also written when the reply failed. */
   | ({ e: 'failed' } & OfDelivery)
-  /** Given up because the loop stops. */
+  /** Aborted because the loop stops. */
   | ({ e: 'stopped' } & OfDelivery)
-  /** `since`: just before the broker was asked whether the delivery is still ours, when it said yes. */
+  /** `since`: just before the last successful check that the delivery is still ours. */
   | ({ e: 'keep.try'; since?: number } & OfDelivery)
   | ({ e: 'keep.ok' } & OfDelivery)
   | ({ e: 'keep.fail'; code: string } & OfDelivery)
   | ({ e: 'acked' } & OfDelivery)
-  /** Given back untried, so that the next delivery may have its number. */
+  /** Released without a run, so that the next delivery may have its number. */
   | ({ e: 'release.try' } & OfDelivery)
   | ({ e: 'fault' } & Failpoint & { id: string })
   | { e: 'error'; during: string; code: string }
@@ -40,7 +41,7 @@ interface OfDelivery {
   deliveries: number
 }
 
-export type Line = Fact & Moment & { p: string }
+export type Line = Fact & ClockReading & { p: string }
 
 export interface Ledger {
   write(fact: Fact): void
@@ -50,13 +51,15 @@ export function openLedger(dir: string, name: string): Ledger {
   const fd = openSync(join(dir, `${name}.jsonl`), 'a')
   return {
     write(fact) {
-      writeSync(fd, `${JSON.stringify({ ...moment(), p: name, ...fact })}\n`)
+      writeSync(fd, `${JSON.stringify({ ...readClocks(), p: name, ...fact })}\n`)
       fsyncSync(fd)
     },
   }
 }
 
-/** All lines of all processes, in the order in which they were written. A torn last line says nothing. */
+/**
+ * All lines of all processes, in the order in which they were written. A torn last line is ignored.
+ */
 export function readLedgers(dir: string): Line[] {
   const files = readdirSync(dir).filter((file) => file.endsWith('.jsonl'))
   const lines = files.flatMap((file) => {

@@ -1,4 +1,4 @@
-/** An object with some of its members replaced. Its own methods still find their private parts. */
+/** An object with some of its members replaced. Its own methods can still use private fields. */
 export function overlaid<T extends object>(inner: T, members: Partial<T>): T {
   return new Proxy(inner, {
     get(target, key) {

@@ -1,26 +1,32 @@
 import type { Chance } from '../chance.ts'
 
-/** What a message will do to its consumer. It travels in a header, since some bodies cannot be read; the ledger has it too. */
+/**
+ * What a message does to its consumer. Sent in a header, since some bodies cannot be decoded; also
+ * in the ledger.
+ */
 export interface Plan {
   n: number
   kind: MessageKind
   workMs: number
   /** Asks for a reply. */
   replies: boolean
-  /** A fault of its own, which comes once. */
+  /** A fault that happens once. */
   fault?: Failpoint
 }
 
-/** Doomed ones always fail, flaky ones twice, killers end the process that runs them, garbled ones cannot be decoded. */
+/**
+ * Doomed messages always fail, flaky ones twice, killers kill their process, garbled ones cannot be
+ * decoded.
+ */
 export type MessageKind = 'good' | 'doomed' | 'flaky' | 'killer' | 'garbled'
 
-/** Where a process dies, stands still until its receipts have lapsed, or is asked to end. */
+/** Where a process dies, is stopped until its receipts have expired, or is asked to exit. */
 export interface Failpoint {
   act: 'kill' | 'stop' | 'term'
   point: Point
 }
 
-/** Keeping is the write of a dead letter; the reply and the acknowledgement come after it. */
+/** `keep` is the write of a dead letter; the reply and the acknowledgement follow it. */
 export type Point =
   | 'after-receive'
   | 'mid-handler'
@@ -31,7 +37,7 @@ export type Point =
   | 'before-nack'
   | 'last-failure'
 
-/** The points that a message of this kind is sure to come to. */
+/** The points that every message of a kind reaches. */
 const pointsOf: Record<MessageKind, readonly [Failpoint, ...Failpoint[]]> = {
   good: [
     { act: 'kill', point: 'after-receive' },
@@ -68,8 +74,8 @@ const shares: readonly [MessageKind, number][] = [
   ['good', 1],
 ]
 
-/** How many messages bring a fault. Those that die have more to go wrong on their way. */
-const faulty: Record<MessageKind, number> = {
+/** Share of messages with a fault, by kind. */
+const faultShares: Record<MessageKind, number> = {
   good: 0.06,
   doomed: 0.35,
   flaky: 0.1,
@@ -77,23 +83,26 @@ const faulty: Record<MessageKind, number> = {
   garbled: 0.3,
 }
 
-/** Failures after which a flaky one goes well. */
+/** Failures after which a flaky message succeeds. */
 export const flakyFailures = 2
 /** Deliveries after which a message is dead-lettered. */
 export const maxDeliveries = 4
 
-/** A process that is asked to end waits this long for its messages, and then gives them back. */
+/** A process that is asked to exit waits this long for its messages, then releases them. */
 export const stopMs = 300
 const longerThanStopMs = 900
 
-/** Plans, one after the other. Faults are dealt in turn, so that all of them come; with `focus`, that one wherever it can be. */
-export function planner(dice: Chance, focus?: Failpoint): () => Plan {
-  const dealt = new Map<MessageKind, number>()
-  const deal = (kind: MessageKind): Failpoint => {
+/**
+ * Returns a generator of plans. Faults take turns, so that all of them happen; `focus` is
+ * preferred.
+ */
+export function createPlanner(dice: Chance, focus?: Failpoint): () => Plan {
+  const turns = new Map<MessageKind, number>()
+  const chooseFault = (kind: MessageKind): Failpoint => {
     const all = pointsOf[kind]
     const wanted = all.find(({ act, point }) => act === focus?.act && point === focus.point)
-    const turn = dealt.get(kind) ?? Math.floor(dice.between(0, all.length))
-    dealt.set(kind, turn + 1)
+    const turn = turns.get(kind) ?? Math.floor(dice.between(0, all.length))
+    turns.set(kind, turn + 1)
     return wanted ?? all[turn % all.length]!
   }
   let n = 0
@@ -106,8 +115,8 @@ export function planner(dice: Chance, focus?: Failpoint): () => Plan {
       workMs: kind === 'doomed' ? dice.between(50, 500) : dice.between(1, 60),
       replies: dice.next() < 0.3,
     }
-    if (dice.next() >= faulty[kind]) return plan
-    const fault = deal(kind)
+    if (dice.next() >= faultShares[kind]) return plan
+    const fault = chooseFault(kind)
     return { ...plan, fault, ...(fault.act === 'term' ? { workMs: longerThanStopMs } : {}) }
   }
 }
@@ -120,7 +129,7 @@ export function bytesOf({ n, kind }: Plan): Uint8Array {
 
 export const planHeader = 'plan'
 
-/** Undefined: nobody of ours has sent it. */
+/** Undefined if the message is not from the producer. */
 export function planOf(headers: Readonly<Record<string, string>>): Plan | undefined {
   const text = headers[planHeader]
   return text === undefined ? undefined : (JSON.parse(text) as Plan)

@@ -2,20 +2,21 @@ import { flushCompileCache } from 'node:module'
 import { chance } from '../chance.ts'
 import { pause } from '../child.ts'
 import { shaOf } from '../plan.ts'
-import { codeOf } from '../witness.ts'
+import { codeOf } from '../record-store.ts'
 import { bugs } from './bugs.ts'
-import { beChild, names, opened } from './child.ts'
-import { bytesOf, planHeader, planner, type Plan } from './plan.ts'
+import { beChild, names, openWithRetry } from './child.ts'
+import { bytesOf, planHeader, createPlanner, type Plan } from './plan.ts'
 
 /**
- * A producer of the crash test. It writes down what it is about to send, and takes it for sent only when `send` resolved. Where the
- * broker deduplicates it sends again what failed, with the same id; elsewhere nobody knows what became of that.
+ * A producer of the crash test. It records each send before making it, and counts a message as sent
+ * only when `send` resolved. Where the broker deduplicates, it repeats failed sends with the same
+ * id; elsewhere their outcome is unknown.
  */
 
 const { settings, ledger } = beChild()
 const dice = chance(settings.seed)
-const nextPlan = planner(dice, settings.bug && bugs[settings.bug].fault)
-const mailbox = await opened(settings.url, names.requests, ledger)
+const nextPlan = createPlanner(dice, settings.bug && bugs[settings.bug].fault)
+const mailbox = await openWithRetry(settings.url, names.requests, ledger)
 const stopping = new AbortController()
 
 const maxWaiting = 40
@@ -43,8 +44,8 @@ async function send(plan: Plan): Promise<void> {
     }
 }
 
-/** Enough waits already: more would only make the end of the run longer. */
-async function tooMany(): Promise<boolean> {
+/** Limits the backlog: more would only prolong the end of the run. */
+async function isBacklogFull(): Promise<boolean> {
   return (await mailbox.approximateCount().catch(() => 0)) > maxWaiting
 }
 
@@ -53,7 +54,7 @@ async function produce(): Promise<void> {
     const burst = Array.from({ length: Math.ceil(dice.between(0, 5)) }, nextPlan)
     await Promise.all(burst.map(send))
     await pause(dice.between(50, 250))
-    while (!stopping.signal.aborted && (await tooMany())) await pause(100)
+    while (!stopping.signal.aborted && (await isBacklogFull())) await pause(100)
   }
 }
 

@@ -3,24 +3,24 @@ import { parseArgs } from 'node:util'
 import { lacksPrivate } from '../../servers/private.ts'
 import { bugNames, type BugName } from './bugs.ts'
 import { crash, type CrashSettings } from './crash.ts'
-import { found, inWords, verdictOf, type Verdict } from './verdict.ts'
+import { listViolations, formatVerdict, verdictOf, type Verdict } from './verdict.ts'
 
 export const usage = `npm run crash -- --mailbox WHERE [options]
 
-  --mailbox sqlite:FILE  a file that does not exist yet; sqlite for a temporary one
-  --mailbox postgres     a server of its own, which is also restarted; likewise redis, rabbitmq
-  --seconds N            how long faults are injected (30, or 20 with a bug)
-  --consumers N          processes that run a loop (4)
-  --seed N               decides the choices of killer and producer (1)
-  --bug NAME             plants a bug, which must be caught: ${bugNames.join(', ')}
-  --bugs                 each of them in turn
+  --mailbox sqlite:FILE  a new file; sqlite for a temporary one
+  --mailbox postgres     a private server, which is also restarted; likewise redis, rabbitmq
+  --seconds N            duration of the faults (default: 30, with a bug 20)
+  --consumers N          processes that run a loop (default: 4)
+  --seed N               seed of all random choices (default: 1)
+  --bug NAME             plants a bug that must be caught: ${bugNames.join(', ')}
+  --bugs                 runs once with each bug
   --json FILE            writes the verdict
-  --keep                 leaves the ledgers in the temporary folder
+  --keep                 keeps the ledgers in the temporary folder
 `
 
 export class UsageError extends Error {}
 
-/** The crash test of mailboxes. Resolves with the code to exit with. */
+/** Runs the crash test of mailboxes. Resolves with the exit code. */
 export async function runMailbox(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
@@ -35,21 +35,21 @@ export async function runMailbox(args: string[]): Promise<number> {
       keep: { type: 'boolean', default: false },
     },
   })
-  const planted = values.bug !== undefined || values.bugs
-  const mailbox = placeOf(values.mailbox, values.bugs)
+  const hasBug = values.bug !== undefined || values.bugs
+  const mailbox = parseMailbox(values.mailbox, values.bugs)
   const settings: CrashSettings = {
-    seconds: count('seconds', values.seconds ?? (planted ? '20' : '30'), 1),
+    seconds: count('seconds', values.seconds ?? (hasBug ? '20' : '30'), 1),
     consumers: count('consumers', values.consumers, 2),
     seed: count('seed', values.seed, 0),
     keep: values.keep,
     ...(mailbox === undefined ? {} : { mailbox }),
-    ...(values.bug === undefined ? {} : { bug: bugNamed(values.bug) }),
+    ...(values.bug === undefined ? {} : { bug: parseBugName(values.bug) }),
   }
   const verdicts: Verdict[] = []
   for (const bug of values.bugs ? bugNames : [settings.bug]) {
     const verdict = verdictOf(await crash({ ...settings, ...(bug ? { bug } : {}) }))
     verdicts.push(verdict)
-    process.stdout.write(values.bugs ? caughtLine(verdict) : inWords(verdict))
+    process.stdout.write(values.bugs ? formatCaught(verdict) : formatVerdict(verdict))
   }
   if (values.json !== undefined)
     writeFileSync(values.json, `${JSON.stringify(values.bugs ? verdicts : verdicts[0], null, 2)}\n`)
@@ -59,11 +59,11 @@ export async function runMailbox(args: string[]): Promise<number> {
 function count(name: string, text: string, least: number): number {
   const value = Number(text)
   if (Number.isInteger(value) && value >= least) return value
-  throw new UsageError(`--${name} must be a whole number from ${least} on`)
+  throw new UsageError(`--${name} must be an integer of at least ${least}`)
 }
 
 /** Undefined: a temporary file. */
-function placeOf(mailbox: string, everyBug: boolean): string | undefined {
+function parseMailbox(mailbox: string, everyBug: boolean): string | undefined {
   if (mailbox === 'sqlite') return undefined
   if (mailbox === 'postgres' || mailbox === 'redis' || mailbox === 'rabbitmq') {
     const lacking = lacksPrivate[mailbox]()
@@ -72,19 +72,19 @@ function placeOf(mailbox: string, everyBug: boolean): string | undefined {
   }
   if (!mailbox.startsWith('sqlite:'))
     throw new UsageError('--mailbox must be sqlite:FILE, postgres, redis or rabbitmq')
-  if (everyBug) throw new UsageError('--bugs needs a new file for each: say --mailbox sqlite')
+  if (everyBug) throw new UsageError('--bugs needs a new file for each bug; use --mailbox sqlite')
   if (existsSync(mailbox.slice('sqlite:'.length)))
-    throw new UsageError(`${mailbox} exists already: name a new file`)
+    throw new UsageError(`${mailbox} already exists; use a new file`)
   return mailbox
 }
 
-function bugNamed(name: string): BugName {
+function parseBugName(name: string): BugName {
   const known = bugNames.find((bug) => bug === name)
-  if (!known) throw new UsageError(`no bug ${name}: known are ${bugNames.join(', ')}`)
+  if (!known) throw new UsageError(`unknown bug ${name}; known bugs: ${bugNames.join(', ')}`)
   return known
 }
 
-function caughtLine(verdict: Verdict): string {
-  const shown = found(verdict).map((kind) => `${kind} ${verdict[kind]}`)
-  return `${(verdict.bug ?? '').padEnd(22)}${verdict.ok ? 'caught' : 'NOT CAUGHT'}  ${shown.join(', ')}\n`
+function formatCaught(verdict: Verdict): string {
+  const violations = listViolations(verdict).map((kind) => `${kind} ${verdict[kind]}`)
+  return `${(verdict.bug ?? '').padEnd(22)}${verdict.ok ? 'caught' : 'NOT CAUGHT'}  ${violations.join(', ')}\n`
 }

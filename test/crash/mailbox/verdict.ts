@@ -1,16 +1,19 @@
 import { bugs } from './bugs.ts'
 import type { CrashResult } from './crash.ts'
-import { violationKinds, type ViolationKind } from './judge.ts'
+import { violationKinds, type ViolationKind } from './verify.ts'
 
 export interface Verdict extends CrashResult {
   ok: boolean
-  /** Why not, in words. */
+  /** Why the run is not ok. */
   problems: string[]
 }
 
-/** Fine when nothing was violated and something was at stake. With a planted bug: when it shows, by a violation that it causes. */
+/**
+ * Ok without violations and with enough faults. With a planted bug: ok when it caused one of its
+ * violations.
+ */
 export function verdictOf(result: CrashResult): Verdict {
-  const kinds = found(result)
+  const kinds = listViolations(result)
   if (result.bug) {
     const ok = kinds.some((kind) => bugs[result.bug!].shows.includes(kind))
     return { ok, problems: ok ? [] : [`the bug ${result.bug} was not caught`], ...result }
@@ -22,12 +25,12 @@ export function verdictOf(result: CrashResult): Verdict {
   return { ok: problems.length === 0, problems, ...result }
 }
 
-export function found(result: CrashResult): ViolationKind[] {
+export function listViolations(result: CrashResult): ViolationKind[] {
   return violationKinds.filter((kind) => result[kind] > 0)
 }
 
-/** The verdict for people. */
-export function inWords(verdict: Verdict): string {
+/** Formats the verdict for people. */
+export function formatVerdict(verdict: Verdict): string {
   const row = (name: string, value: string | number): string => `  ${name.padEnd(18)}${value}\n`
   const { ok, bug, problems, evidence } = verdict
   const violations = violationKinds.map((kind) => row(kind, verdict[kind])).join('')

@@ -47,7 +47,7 @@ const node = new PipelineNode({
   },
   onEvent: (event) => {
     if (event.type === 'error')
-      appendFileSync(join(dir, 'trouble.log'), `${name} ${String(event.error)}\n`)
+      appendFileSync(join(dir, 'errors.log'), `${name} ${String(event.error)}\n`)
   },
 })
 
@@ -60,18 +60,18 @@ for (;;)
     await node.start()
     break
   } catch {
-    // The broker may be away just now.
+    // The broker may be restarting.
     await setTimeout(200)
   }
 process.send?.('ready')
 
 function plant(which: NonNullable<ChildSettings['bug']>): void {
-  // oxlint-disable-next-line typescript/unbound-method -- it is called with its sender
+  // oxlint-disable-next-line typescript/unbound-method -- called with its sender below
   const { send } = Sender.prototype
   Sender.prototype.send = async function (outgoing) {
     const isDead = outgoing.topic.endsWith('.dead')
     const isMalformed = outgoing.record.value?.includes('MALFORMED')
-    // Says that it is sent before it is.
+    // Resolves before the record is sent.
     if (which === 'commit-before-send') void setTimeout(500).then(() => send.call(this, outgoing))
     else if (isDead && (which === 'commit-past-failed' || isMalformed)) return
     else await send.call(this, outgoing)

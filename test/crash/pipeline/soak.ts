@@ -16,24 +16,24 @@ import {
   planOf,
   type BugName,
   type ChildSettings,
-  type Planned,
+  type RecordCounts,
 } from './plan.ts'
 
-export interface SoakSettings extends Planned {
+export interface SoakSettings extends RecordCounts {
   consumers: number
   seed: number
-  /** How long a module takes. */
+  /** Duration of the module. */
   workMs: number
   transactional: boolean
-  /** The broker is killed and started again so often. */
+  /** How often the broker is killed and started again. */
   restarts: number
   /** The run is stuck when the group has committed nothing new for this many seconds. */
   limitSeconds: number
   bug?: BugName
-  say?: (line: string) => void
+  log?: (line: string) => void
 }
 
-/** What became of all records. The first ones must be 0. */
+/** Outcome of all records. The counts up to `stuck` must be 0. */
 export interface Verdict {
   /** Committed by the group, and neither routed nor dead. */
   lost: number
@@ -41,7 +41,7 @@ export interface Verdict {
   ghost: number
   /** Routed and dead. */
   both: number
-  /** Of a good record, dead; of a bad one, routed. */
+  /** A good record that is dead, or a bad one that was routed. */
   wrong: number
   /** Dead records with another value than was sent. */
   changed: number
@@ -51,9 +51,15 @@ export interface Verdict {
   stuck: number
   /** Not committed when the run ended, so not lost: only where the run is stuck. */
   unfinished: number
-  /** Good records that are dead because their process was ended from outside as often as a record may end one: at most one for so many ends. */
+  /**
+   * Good records that are dead because their process was killed `maxDeliveries` times. At most one
+   * per so many kills.
+   */
   unlucky: number
-  /** Routed or dead more than once: only where a process died between sending and saying so. With transactions, 0. */
+  /**
+   * Routed or dead more than once: possible if a process died between send and commit. With
+   * transactions, 0.
+   */
   duplicatesRouted: number
   duplicatesDead: number
   records: number
@@ -74,77 +80,80 @@ export const faults = ['lost', 'ghost', 'both', 'wrong', 'changed', 'overrun', '
 
 const sessionMs = 1000
 
-/** Of the topic that the records are sent to, in turn. */
+/** Partitions of the input topic. Records are sent to them in turn. */
 const partitions = 8
 const offsetOf = (n: number): number => Math.floor(n / partitions)
 
-/** Nodes of one group on a broker of their own, killed, frozen, joined and left, until every record has come to an end. */
+/**
+ * Runs nodes of one group on a private broker, with kills, pauses, joins and leaves, until every
+ * record is done.
+ */
 export async function soak(settings: SoakSettings): Promise<Verdict> {
   const server = await privateKafka()
   const dir = mkdtempSync(join(tmpdir(), 'redrive-soak-'))
   const bench = pipelineBench(server.url)
-  let crew: Crew | undefined
+  let processes: ProcessGroup | undefined
   try {
     await bench.topic('in', partitions)
     await bench.topic('out', 4)
     await bench.topic('dead', 4)
     await send(bench, settings)
-    crew = new Crew(settings, server.url, dir, bench.name)
+    processes = new ProcessGroup(settings, server.url, dir, bench.name)
     const startMs = performance.now()
-    const isOver = await trouble(settings, bench, crew, server)
-    await crew.dismiss()
+    const isOver = await injectFaults(settings, bench, processes, server)
+    await processes.dismiss()
     const seconds = (performance.now() - startMs) / 1000
-    const verdict = await judge(settings, bench, dir)
-    return { ...verdict, ...crew.counts, stuck: isOver ? 0 : 1, seconds }
+    const verdict = await verify(settings, bench, dir)
+    return { ...verdict, ...processes.counts, stuck: isOver ? 0 : 1, seconds }
   } finally {
-    crew?.abandon()
+    processes?.abandon()
     await bench.close().catch(() => {})
     await server.remove()
     rmSync(dir, { recursive: true, force: true })
   }
 }
 
-async function send(bench: PipelineBench, planned: Planned): Promise<void> {
-  const { records } = planned
+async function send(bench: PipelineBench, counts: RecordCounts): Promise<void> {
+  const { records } = counts
   for (let n = 0; n < records; n += 1000) {
-    const lot = Array.from({ length: Math.min(1000, records - n) }, (_, more) => n + more)
+    const batch = Array.from({ length: Math.min(1000, records - n) }, (_, more) => n + more)
     await bench.put(
       `${bench.name}.in`,
-      lot.map((one) => ({
+      batch.map((one) => ({
         key: `key-${one % 997}`,
         partition: one % partitions,
-        value: valueOf(one, planned),
+        value: valueOf(one, counts),
       })),
     )
   }
 }
 
-function valueOf(n: number, planned: Planned): Buffer {
-  const id = idOf(n, planned)
-  return planOf(n, planned) === 'malformed' ? Buffer.from(`\u0000${id}`) : streamOf(id)
+function valueOf(n: number, counts: RecordCounts): Buffer {
+  const id = idOf(n, counts)
+  return planOf(n, counts) === 'malformed' ? Buffer.from(`\u0000${id}`) : streamOf(id)
 }
 
-/** Injects faults until all is done. False: it took too long. */
-async function trouble(
+/** Injects faults until all records are done. False if there was no progress for too long. */
+async function injectFaults(
   settings: SoakSettings,
   bench: PipelineBench,
-  crew: Crew,
+  processes: ProcessGroup,
   server: PrivateServer,
 ): Promise<boolean> {
   const dice = chance(settings.seed)
   const limitMs = settings.limitSeconds * 1000
-  const { records, restarts, say = () => {} } = settings
+  const { records, restarts, log = () => {} } = settings
   let done = 0
   let progressMs = performance.now()
   const quiet = new AbortController()
-  const faulting = (async () => {
+  const faultLoop = (async () => {
     for (;;) {
       await setTimeout(dice.between(500, 1500))
       if (quiet.signal.aborted) return
-      await crew.fault(dice)
+      await processes.fault(dice)
       const due = Math.floor((done / records) * (restarts + 1))
-      if (crew.counts.restarts < Math.min(due, restarts)) {
-        crew.counts.restarts += 1
+      if (processes.counts.restarts < Math.min(due, restarts)) {
+        processes.counts.restarts += 1
         await server.kill9()
         await setTimeout(dice.between(200, 1000))
         await server.start()
@@ -159,41 +168,41 @@ async function trouble(
       done = sum
       progressMs = performance.now()
     }
-    say(`${done} of ${records}, ${JSON.stringify(crew.counts)}`)
-    // The last few get some peace, or those that end their process would never have an end themselves.
+    log(`${done} of ${records}, ${JSON.stringify(processes.counts)}`)
+    // No faults during the last few records, so that poison records reach their limit.
     if (done >= records * 0.97) quiet.abort()
   }
   quiet.abort()
-  await faulting
+  await faultLoop
   return done >= records
 }
 
 /** The processes of a run, and the only ones that it ever signals. */
-class Crew {
+class ProcessGroup {
   readonly counts = { kills: 0, pauses: 0, joins: 0, leaves: 0, restarts: 0 }
   readonly #spawn: () => void
   readonly #members = new Set<ChildProcess>()
   readonly #paused = new Set<ChildProcess>()
-  readonly #least: number
+  readonly #minMembers: number
   #isOver = false
-  #born = 0
+  #spawned = 0
 
   constructor(settings: SoakSettings, url: string, dir: string, prefix: string) {
     const { consumers, workMs, transactional, bug } = settings
-    this.#least = consumers
+    this.#minMembers = consumers
     this.#spawn = () => {
-      const told: ChildSettings = {
+      const childSettings: ChildSettings = {
         url,
         dir,
         prefix,
-        name: `node-${++this.#born}`,
+        name: `node-${++this.#spawned}`,
         sessionMs,
         workMs,
         transactional,
         ...(bug ? { bug } : {}),
       }
       const file = fileURLToPath(new URL('./consumer.ts', import.meta.url))
-      const child = spawn(process.execPath, [file, JSON.stringify(told)], {
+      const child = spawn(process.execPath, [file, JSON.stringify(childSettings)], {
         stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
         env: { ...process.env, NODE_NO_WARNINGS: '1' },
       })
@@ -201,7 +210,7 @@ class Crew {
       child.once('exit', () => {
         this.#members.delete(child)
         this.#paused.delete(child)
-        if (!this.#isOver && this.#members.size < this.#least) this.#spawn()
+        if (!this.#isOver && this.#members.size < this.#minMembers) this.#spawn()
       })
     }
     for (let n = 0; n < consumers; n++) this.#spawn()
@@ -221,7 +230,7 @@ class Crew {
       this.#paused.add(victim)
       victim.kill('SIGSTOP')
       void this.#wakeAfter(victim, dice.between(1.5, 3) * sessionMs)
-    } else if (this.#members.size > this.#least) {
+    } else if (this.#members.size > this.#minMembers) {
       this.counts.leaves += 1
       victim.kill('SIGTERM')
     } else {
@@ -255,13 +264,17 @@ class Crew {
   }
 }
 
-type Judged = Omit<
+type RecordFindings = Omit<
   Verdict,
   'stuck' | 'kills' | 'pauses' | 'joins' | 'leaves' | 'restarts' | 'seconds'
 >
 
-/** Looks at what lies in the topics, as those who read only what is committed see it. */
-async function judge(settings: SoakSettings, bench: PipelineBench, dir: string): Promise<Judged> {
+/** Verifies the committed records of the topics. */
+async function verify(
+  settings: SoakSettings,
+  bench: PipelineBench,
+  dir: string,
+): Promise<RecordFindings> {
   const { records, transactional } = settings
   const examples: string[] = []
   const note = (kind: string, id: string): number => {
@@ -285,7 +298,7 @@ async function judge(settings: SoakSettings, bench: PipelineBench, dir: string):
   })
   const dead = tally(deadIds)
   const sent = new Set<string>()
-  const found = {
+  const counts = {
     lost: 0,
     unfinished: 0,
     ghost: 0,
@@ -303,22 +316,22 @@ async function judge(settings: SoakSettings, bench: PipelineBench, dir: string):
     const isDead = dead.has(id)
     if (!isRouted && !isDead) {
       const kind = offsetOf(n) < (committed[n % partitions] ?? 0) ? 'lost' : 'unfinished'
-      found[kind] += note(kind, id)
+      counts[kind] += note(kind, id)
     }
-    if (isRouted && isDead) found.both += note('both', id)
-    const goesOn = plan === 'good' || plan === 'flaky'
-    if (goesOn && crashed.has(id)) found.unlucky += note('unlucky', id)
-    else if (goesOn ? isDead : isRouted) found.wrong += note('wrong', id)
+    if (isRouted && isDead) counts.both += note('both', id)
+    const isRoutable = plan === 'good' || plan === 'flaky'
+    if (isRoutable && crashed.has(id)) counts.unlucky += note('unlucky', id)
+    else if (isRoutable ? isDead : isRouted) counts.wrong += note('wrong', id)
     const value = values.get(id)
     if (value && Buffer.compare(value, valueOf(n, settings)) !== 0)
-      found.changed += note('changed', id)
+      counts.changed += note('changed', id)
   }
   for (const id of [...routed.keys(), ...dead.keys()])
-    if (!sent.has(id)) found.ghost += note('ghost', id)
+    if (!sent.has(id)) counts.ghost += note('ghost', id)
   const log = join(dir, 'poison.log')
   const runs = tally(existsSync(log) ? readFileSync(log, 'utf8').split('\n').filter(Boolean) : [])
   for (const [id, count] of runs)
-    if (count > maxDeliveries) found.overrun += note('overrun', `${id}, ${count} times`)
+    if (count > maxDeliveries) counts.overrun += note('overrun', `${id}, ${count} times`)
   const noteTwice = (ids: string[], places: { partition: number; offset: number }[]): void => {
     const byId = Map.groupBy(ids.keys(), (at) => ids[at]!)
     for (const [id, all] of byId) {
@@ -333,7 +346,7 @@ async function judge(settings: SoakSettings, bench: PipelineBench, dir: string):
   const extra = (counts: Map<string, number>): number =>
     [...counts.values()].reduce((sum, count) => sum + count - 1, 0)
   return {
-    ...found,
+    ...counts,
     duplicatesRouted: extra(routed),
     duplicatesDead: extra(dead),
     records,
@@ -351,8 +364,8 @@ function tally(ids: readonly string[]): Map<string, number> {
   return counts
 }
 
-/** What must not be. Duplicates count where transactions promise none. */
-export function found(verdict: Verdict): string[] {
+/** Violations of a run. Duplicates count with transactions only. */
+export function listViolations(verdict: Verdict): string[] {
   const kinds: string[] = faults.filter((kind) => verdict[kind] > 0)
   const { transactional, duplicatesRouted, duplicatesDead, unlucky, kills, pauses } = verdict
   if (unlucky * maxDeliveries > kills + pauses) kinds.push('unlucky')

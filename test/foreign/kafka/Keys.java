@@ -12,8 +12,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * Sends records with keys, and prints for each key its hash and the partition that the producer chose, topic by topic. Arguments: servers,
- * how many keys, topics.
+ * Sends records with keys, and prints for each topic and key the hash and the partition that the
+ * producer chose. Arguments: servers, number of keys, topics.
  */
 public class Keys {
   public static void main(String[] args) throws Exception {

@@ -4,7 +4,10 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** Sends one record with a header. Arguments: servers, topic, key, value. Prints where the record is. */
+/**
+ * Sends one record with a header. Arguments: servers, topic, key, value. Prints where the record
+ * is.
+ */
 public class Produce {
   public static void main(String[] args) throws Exception {
     Map<String, Object> settings = Map.of("bootstrap.servers", args[0], "acks", "all");

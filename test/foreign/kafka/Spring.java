@@ -28,9 +28,11 @@ import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
 import org.springframework.util.backoff.FixedBackOff;
 
 /**
- * Listeners of Spring Kafka that fail with every record: PREFIX-retryable retries by topics (@RetryableTopic), PREFIX-plain in the listener,
- * with a DeadLetterPublishingRecoverer. Sends one record to each, with the key "key", a header that comes twice, one that is null, one of
- * bytes and some with the names of members of every Java and JavaScript object. Prints each delivery. Arguments: servers, PREFIX.
+ * Listeners of Spring Kafka that fail with every record: PREFIX-retryable retries by topics
+ * (@RetryableTopic), PREFIX-plain in the listener, with a DeadLetterPublishingRecoverer. Sends one
+ * record to each, with the key "key", a repeated header, a null header, a binary header, and
+ * headers with the names of inherited Java and JavaScript members. Prints each delivery. Arguments:
+ * servers, PREFIX.
  */
 public class Spring {
   public static void main(String[] args) throws Exception {

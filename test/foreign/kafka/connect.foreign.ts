@@ -87,7 +87,7 @@ describe('a Kafka tap and Kafka Connect', () => {
       ],
     })
 
-  it('tells when a record was sent, what failed and why, and sends it back', async () => {
+  it('reports when a record was sent, what failed and why, and returns it', async () => {
     await using letters = await openLetters()
     const beganMs = Date.now()
     await pay('{ this is no JSON')
@@ -118,7 +118,7 @@ describe('a Kafka tap and Kafka Connect', () => {
         causes: [{ name: 'SocketTimeoutException', message: 'Read timed out' }],
       },
     })
-    // Connect reads what was sent back, and fails again.
+    // Connect reads the returned record and fails again.
     await tap.returnToSource(unwritable, 1)
     const again = await kept.next()
     expect(again).toMatchObject({

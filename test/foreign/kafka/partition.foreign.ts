@@ -33,7 +33,7 @@ describe('partitionForKey and the Java producer', () => {
     await place.clear()
   })
 
-  it('agree on the partition of every key, and a sender obeys', async () => {
+  it('agree on the partition of every key, and a sender uses it', async () => {
     await using producer = java('kafka', join(import.meta.dirname, 'Keys.java'), [
       url,
       String(keys),

@@ -10,7 +10,7 @@ import { openLetters } from '../../taps/letters.ts'
 import { java, type JavaProgram } from '../java.ts'
 
 const { url } = backend('kafka')
-/** With three, a partitioner that is not Java's would choose another partition for the key. */
+/** With three partitions, a partitioner unlike that of Java chooses another one for the key. */
 const partitions = 3
 
 interface Delivered {
@@ -64,7 +64,7 @@ describe('a Kafka tap and Spring Kafka', () => {
     ['redrive-original-id', Buffer.from(letter.messageId).toString('hex')],
   ]
 
-  it('reads what @RetryableTopic gave up on, and sends it back as it was', async () => {
+  it('reads the dead records of @RetryableTopic, and returns them unchanged', async () => {
     await using letters = await openLetters()
     const before = await delivered('retryable')
     const letter = await kept['retryable']!.next()
@@ -92,11 +92,11 @@ describe('a Kafka tap and Spring Kafka', () => {
     const after = await delivered('retryable')
     expect(after.headers).toEqual(withLineage(before, letter))
     expect(after.partition).toBe(before.partition)
-    // It is tried from the beginning: what Spring counts was not sent back.
+    // Retries start again: the counters of Spring are not returned.
     expect(await kept['retryable']!.next()).toMatchObject({ deliveries: 2 })
   })
 
-  it('reads what a DeadLetterPublishingRecoverer wrote, and sends it back as it was', async () => {
+  it('reads the dead records of a DeadLetterPublishingRecoverer, and returns them unchanged', async () => {
     await using letters = await openLetters()
     const before = await delivered('plain')
     await delivered('plain')

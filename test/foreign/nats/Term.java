@@ -8,8 +8,9 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * "term" sends a message with a header of two values and a message id, receives it and ends it with TERM. "get" prints the headers of a
- * stored message. Arguments: url, "term" or "get", stream, and for "get" the sequence.
+ * "term" sends a message with a message id and a header with two values, receives it and ends it
+ * with TERM. "get" prints the headers of a stored message. Arguments: url, "term" or "get", stream,
+ * and for "get" the sequence.
  */
 public class Term {
   public static void main(String[] args) throws Exception {

@@ -33,7 +33,7 @@ describe('a message that the Java client of NATS ended with TERM', () => {
     await connection.close()
   })
 
-  it('becomes a letter, and returns with its headers as they were', async () => {
+  it('becomes a letter, and returns with unchanged headers', async () => {
     const letters = inbox<ForeignLetter>()
     const tap = natsTap({ url, stream, keep: async (letter) => letters.put(letter) })
     await tap.start()

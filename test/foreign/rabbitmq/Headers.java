@@ -12,8 +12,9 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Sends a message with a header of every type, or reads one. Arguments: url, "send" or "get", queue, and for "send" whether a 64-bit
- * header is added. "get" prints the class and the value of every header and property.
+ * Sends a message with a header of every type, or reads one. Arguments: url, "send" or "get",
+ * queue, and for "send" whether a 64-bit header is added. "get" prints the class and the value of
+ * every header and property.
  */
 public class Headers {
   public static void main(String[] args) throws Exception {

@@ -49,7 +49,7 @@ describe('a message of the Java client of RabbitMQ', () => {
       await channel.checkQueue(orders)
     })
 
-  it('returns with every header and property as it was', async () => {
+  it('returns with every header and property unchanged', async () => {
     await run('send', orders, 'plain')
     await reject()
     await tap.returnToSource(await letters.next(), 1)
@@ -80,7 +80,7 @@ describe('a message of the Java client of RabbitMQ', () => {
     })
   })
 
-  it('is not sent back while a 64-bit header could not be read exactly', async () => {
+  it('is not returned if a 64-bit header could not be read exactly', async () => {
     await run('send', orders, 'large')
     await reject()
     const letter = await letters.next()

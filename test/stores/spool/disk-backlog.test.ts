@@ -10,8 +10,8 @@ import type { Entry, SpoolEvent } from '../../../src/stores/spool/backlog.ts'
 import { DiskBacklog } from '../../../src/stores/spool/disk-backlog.ts'
 import { FolderKeeper } from '../../../src/stores/spool/folder-keeper.ts'
 import { aLetter } from '../../../src/testing/index.ts'
-import { markOf, toldOf } from '../../faults/marks.ts'
-import { lacksStrace, traced } from '../../faults/strace.ts'
+import { acknowledgedMarker, captureMarker } from '../../faults/trace-markers.ts'
+import { lacksStrace, runTraced } from '../../faults/strace.ts'
 import { aFolder, block } from './spool-bench.ts'
 
 async function openBacklog(path: string, events: SpoolEvent[] = []): Promise<DiskBacklog> {
@@ -278,19 +278,21 @@ describe('a disk that fails', () => {
     'in any sync: every acknowledged letter is on disk',
     async () => {
       await using folder = await aFolder()
-      const script = join(import.meta.dirname, '../../faults/telling.ts')
+      const script = join(import.meta.dirname, '../../faults/sync-trace-store.ts')
       let failures = 0
       for (let n = 1; n <= 12; n++) {
         const path = join(folder.path, String(n))
         mkdirSync(path)
         const fault = ['-e', `inject=fsync,fdatasync:error=EIO:when=${n}`]
         const command = [process.execPath, script, 'spool', path, '-', '3']
-        const { code, said } = await traced(command, ['-e', 'trace=fsync,fdatasync', ...fault])
-        const marks = [0, 1, 2].map(markOf).filter((mark) => said.includes(toldOf(mark)))
+        const { code, output } = await runTraced(command, ['-e', 'trace=fsync,fdatasync', ...fault])
+        const markers = [0, 1, 2]
+          .map(captureMarker)
+          .filter((marker) => output.includes(acknowledgedMarker(marker)))
         const drained = await drain(await openBacklog(path))
-        expect(drained.map(({ queue }) => queue).slice(0, marks.length)).toEqual(marks)
+        expect(drained.map(({ queue }) => queue).slice(0, markers.length)).toEqual(markers)
         // The letter whose sync failed may or may not be there.
-        expect(drained.length - marks.length).toBeLessThanOrEqual(1)
+        expect(drained.length - markers.length).toBeLessThanOrEqual(1)
         if (code !== 0) failures += 1
       }
       expect(failures).toBeGreaterThan(0)
