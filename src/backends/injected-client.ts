@@ -1,6 +1,9 @@
 import { RedriveError } from '../errors.ts'
 
-/** A connection is either opened from a URL, or belongs to the application, which closes it. Rejects both and neither. */
+/**
+ * A connection is either opened from a URL, or belongs to the application, which closes it. Rejects
+ * both and neither.
+ */
 export function checkUrlOrClient(
   url: string | undefined,
   client: unknown,
@@ -12,7 +15,10 @@ export function checkUrlOrClient(
   )
 }
 
-/** Rejects an injected client that is not of the expected kind. `expected` names the kind and how to create it. */
+/**
+ * Rejects an injected client that is not of the expected kind. `expected` names the kind and how to
+ * create it.
+ */
 export function refuseClient(option: 'pool' | 'client', expected: string, client: unknown): never {
   throw invalidConfig(`${option} must be ${expected}, got ${describeKind(client)}`)
 }

@@ -4,7 +4,7 @@ import { cut } from './print.ts'
 
 /** Shows the progress of a long operation. */
 export interface ProgressLine {
-  /** Shows a text and the share of the work that is done, from 0 to 1. */
+  /** Shows a string and the share of the work that is done, from 0 to 1. */
   show(text: string, share: number): void
   /** Clears the line. May be called twice. */
   close(): void

@@ -47,7 +47,9 @@ export interface RetryOptions extends BackoffOptions {
   signal?: AbortSignal
   /** No attempt starts later than this after the first one. Default: no limit. */
   limitMs?: number
-  /** Whether another attempt can help. `attempt` is the one that failed, from 1. Default: always. */
+  /**
+   * Whether another attempt can help. `attempt` is the one that failed, from 1. Default: always.
+   */
   shouldRetry?: (error: unknown, attempt: number) => boolean
   /** Called after each failed attempt, the last one included. It must not throw. */
   onError?: (error: unknown, attempt: number) => void

@@ -42,7 +42,9 @@ export function capacityOf({ maxItems, overflow }: Settings): Capacity | undefin
   return Number.isFinite(maxItems) ? { maxItems, overflow } : undefined
 }
 
-/** Puts a spool in front of the store, if the options ask for one. The default folder needs a URL. */
+/**
+ * Puts a spool in front of the store, if the options ask for one. The default folder needs a URL.
+ */
 async function openSpool(
   store: Store,
   url: string | undefined,

@@ -49,7 +49,7 @@ function hasMore(value: object, tag: string, className: string): boolean {
 }
 
 /** A marker's name, then its arguments as JSON text. */
-type Marker = [name: string, ...texts: string[]]
+type Marker = [name: string, ...strings: string[]]
 
 /**
  * What there is to write of an object. Elements and fields are still to be read: each may be a
@@ -193,9 +193,9 @@ class Writer {
 }
 
 /** Not with join, which would copy what is nested at every level. */
-function marker([name, ...texts]: Marker): string {
+function marker([name, ...strings]: Marker): string {
   let out = `{"$":["${name}"`
-  for (const text of texts) out += `,${text}`
+  for (const text of strings) out += `,${text}`
   return `${out}]}`
 }
 

@@ -52,7 +52,7 @@ export function changeAfterFailure(run: FailedRun): AfterRun {
   return tryDeferral(run) ?? countRun(run)
 }
 
-/** Every failure is classified anew: a letter that cannot succeed by waiting stops at once. */
+/** Every failure is classified again: a letter that cannot succeed by waiting stops at once. */
 function countRun(run: FailedRun): AfterRun {
   const { letter, by, judged, payload, limits } = run
   const { category } = judged

@@ -16,9 +16,9 @@ export interface ReplayRoutesOptions extends Pick<Settings, 'mailboxes' | 'maxRe
 
 /**
  * The routes that return letters to their source. Letters of a tap or a pipeline use the route of
- * their queue's handler (`returnToSource(tap)`, `pipeline.deadLetters(dlq)`). Letters of a loop go to the
- * mailbox of their name: first among those whose loops store their dead messages here, then among
- * the option `mailboxes`.
+ * their queue's handler (`returnToSource(tap)`, `pipeline.deadLetters(dlq)`). Letters of a loop go
+ * to the mailbox of their name: first among those whose loops store their dead messages here, then
+ * among the option `mailboxes`.
  */
 export class ReplayRoutes {
   readonly #options: ReplayRoutesOptions

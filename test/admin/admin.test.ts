@@ -139,9 +139,9 @@ describe('Admin', () => {
 
   it.each([
     ['a priority that is none', { priority: 'urgent' }, 'INVALID_INPUT'],
-    ['tags that are no texts', { tags: [1] }, 'INVALID_INPUT'],
+    ['tags that are no strings', { tags: [1] }, 'INVALID_INPUT'],
     ['tags in one text', { tags: 'abc' }, 'INVALID_INPUT'],
-    ['headers that are no texts', { headers: { a: 1 } }, 'INVALID_INPUT'],
+    ['headers that are no strings', { headers: { a: 1 } }, 'INVALID_INPUT'],
     ['a content type that is no text', { payload: 'x', contentType: 5 }, 'INVALID_INPUT'],
     ['nobody who did it', { by: 5 }, 'INVALID_INPUT'],
     ['a payload that is too large', { payload: 'x'.repeat(200) }, 'TOO_LARGE'],

@@ -70,12 +70,12 @@ describe('formatIssues', () => {
   it('reports every issue and hides secrets', () => {
     const value = { name: 5, secret: 'hunter2' }
     const issues = schema.safeParse(value).error?.issues ?? []
-    const texts = formatIssues(issues, {
+    const strings = formatIssues(issues, {
       schema: z.toJSONSchema(schema, { unrepresentable: 'any' }) as SchemaNode,
       value,
       isSecret: ([key]) => key === 'secret',
     }).map(({ path, text }) => `${path.join('.')} ${text}`)
-    expect(texts).toEqual([
+    expect(strings).toEqual([
       'name must be a non-empty string, got 5',
       'secret must be an object with env, or an object with file, got a value that is not shown',
     ])

@@ -1,4 +1,6 @@
-/** One thing is wrong in each; the problem names the key, the line, and what is allowed or meant. */
+/**
+ * One thing is wrong in each; the problem names the key, the line, and what is allowed or meant.
+ */
 export const badFiles: [yaml: string, key: string, says: string][] = [
   ['maxRetires: 1', 'maxRetires', 'did you mean "maxRetries"?'],
   ['colour: red', 'colour', 'unknown key; known: store, handlers, notify, maxRetries'],

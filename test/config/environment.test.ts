@@ -14,7 +14,7 @@ const from = (env: Record<string, string>) => fromEnvironment(env, read)
 const problems = (env: Record<string, string>): string[] => from(env).problems.map(formatProblem)
 
 describe('fromEnvironment', () => {
-  it('reads numbers, flags, texts, durations and maps by what the key expects', () => {
+  it('reads numbers, flags, strings, durations and maps by what the key expects', () => {
     const { layer } = from({
       REDRIVE_MAX_RETRIES: '5',
       REDRIVE_DLQ_ENABLED: 'false',

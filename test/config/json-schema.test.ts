@@ -13,7 +13,10 @@ type Rules = SchemaNode & {
   propertyNames?: Rules
 }
 
-/** As much of a validator as the published schema needs; it fails on a keyword that it does not know. */
+/**
+ * As much of a validator as the published schema needs; it fails on a keyword that it does not
+ * know.
+ */
 const keywords = new Set(
   '$schema title description format writeOnly type properties required additionalProperties propertyNames items anyOf oneOf enum const minimum maximum exclusiveMinimum minLength maxLength minItems maxItems minProperties maxProperties pattern'.split(
     ' ',

@@ -15,7 +15,7 @@ describe('readYaml', () => {
     expect(origins.get('["b","c",1,"d"]')).toBe('line 3')
   })
 
-  it('follows YAML 1.2: yes, on and 1_000 are texts, and so is a date', () => {
+  it('follows YAML 1.2: yes, on and 1_000 are strings, and so is a date', () => {
     const { value } = read('a: yes\nb: on\nc: 1_000\nd: 2024-01-01\ne: 0o14\nf: ~\ng: 12:30\n')
     expect(value).toEqual({
       a: 'yes',

@@ -123,7 +123,8 @@ async function use(
   if (!message) return
   const isOver = message.finalized
   const holds = model.holds(message)
-  if (holds === undefined && !isOver && !real.closed.has(message)) return // Too close to its expiry.
+  // Too close to its expiry.
+  if (holds === undefined && !isOver && !real.closed.has(message)) return
   const refusal = isOver
     ? 'MESSAGE_FINALIZED'
     : real.closed.has(message)

@@ -3,9 +3,9 @@ import { runInNewContext } from 'node:vm'
 import { deflateRawSync, gzipSync } from 'node:zlib'
 
 /**
- * Bad input, as data: things thrown, values and bytes that break what is careless. Each is made anew, since some
- * change when they are looked at. `row` is the group of the input: missing, unsayable, throwing, errors, numbers,
- * text, prototypes, size, binary.
+ * Bad input, as data: things thrown, values and bytes that break what is careless. Each is created
+ * again, since some change when they are looked at. `row` is the group of the input: missing,
+ * unsayable, throwing, errors, numbers, text, prototypes, size, binary.
  */
 interface Hostile<T> {
   row:
@@ -99,7 +99,7 @@ export const hostileErrors: Hostile<unknown>[] = [
   },
   {
     row: 'errors',
-    name: 'an error whose texts are no texts',
+    name: 'an error whose strings are no strings',
     make: () => Object.assign(new Error(), { message: 5, stack: [], name: {}, code: {} }),
   },
   {
@@ -196,7 +196,10 @@ function bushy(depth: number, stack: string): Error {
   return Object.assign(new AggregateError(members, stack), { stack })
 }
 
-/** Values that a caller may hand over as a payload. `lossy` says whether something of them cannot be kept. */
+/**
+ * Values that a caller may hand over as a payload. `lossy` says whether something of them cannot be
+ * kept.
+ */
 export const hostileValues: (Hostile<unknown> & { lossy: boolean })[] = [
   { row: 'missing', name: 'undefined', lossy: false, make: () => undefined },
   { row: 'missing', name: 'null', lossy: false, make: () => null },
@@ -242,7 +245,8 @@ export const hostileValues: (Hostile<unknown> & { lossy: boolean })[] = [
         7: 'seven',
       }),
   },
-  { row: 'unsayable', name: 'an array with holes', lossy: false, make: () => [1, , 3] }, // oxlint-disable-line no-sparse-arrays
+  // oxlint-disable-next-line no-sparse-arrays
+  { row: 'unsayable', name: 'an array with holes', lossy: false, make: () => [1, , 3] },
   { row: 'unsayable', name: 'a function', lossy: true, make: () => boom },
   { row: 'unsayable', name: 'a symbol', lossy: true, make: () => ({ a: Symbol('s') }) },
   { row: 'unsayable', name: 'a symbol key', lossy: true, make: () => ({ [Symbol('k')]: 1, a: 1 }) },

@@ -33,7 +33,8 @@ describe('encodePayload', () => {
   })
 
   it('makes the holes of an array undefined', () => {
-    expect(roundTrip([1, , 3])).toStrictEqual([1, undefined, 3]) // oxlint-disable-line no-sparse-arrays
+    // oxlint-disable-next-line no-sparse-arrays
+    expect(roundTrip([1, , 3])).toStrictEqual([1, undefined, 3])
   })
 
   it('gives back any JSON value as JSON', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { remembered } from '../../src/letter/remembered.ts'
 
 describe('remembered', () => {
-  it('works once for each key, and begins anew when it knows too many', () => {
+  it('works once for each key, and starts over when it has too many', () => {
     const worked: number[] = []
     const told = remembered(2, (key: number) => {
       worked.push(key)

@@ -69,11 +69,11 @@ describe('decodeValue', () => {
 
   it('pollutes no prototype', () => {
     const hostile = '{"__proto__":{"admin":true},"a":{"__proto__":{"admin":true}}}'
-    const texts = [
+    const strings = [
       hostile,
       ...['object', 'instance', 'error'].map((n) => `{"$":["${n}",${hostile}]}`),
     ]
-    for (const text of texts) {
+    for (const text of strings) {
       const value = decodeValue(text) as object
       expect(Object.keys(value)).toContain('__proto__')
       expect((value as { admin?: unknown }).admin).toBeUndefined()

@@ -77,7 +77,8 @@ describe('encodeValue', () => {
       fc.property(tangled, (value) => {
         const { text, lossy } = encodeValue(value)
         expect(lossy).toBe(false)
-        // The text has a reference wherever something is held twice, so equal texts mean equal tangles.
+        // The text has a reference wherever something is held twice, so equal strings mean equal
+        // tangles.
         expect(encodeValue(decodeValue(text)).text).toBe(text)
       }),
     )

@@ -233,7 +233,7 @@ describe('webhook', () => {
 
   it.each<[string, Parameters<typeof webhook>[0]]>([
     ['another scheme', { url: `file:///etc/${secret}` }],
-    ['a text that is no url', { url: secret }],
+    ['a string that is no url', { url: secret }],
     ['a user in the url', { url: `https://user:${secret}@example.com/` }],
     [
       'a header that breaks the line',
@@ -259,17 +259,17 @@ describe('slack', () => {
     const notify = slack({ url })
     await notify(raised)
     await notify(cleared)
-    const texts = heard.map(({ body }) =>
+    const strings = heard.map(({ body }) =>
       (body['blocks'] as { text: { text: string } }[]).map(({ text }) => text.text),
     )
-    expect(texts).toEqual([
+    expect(strings).toEqual([
       ['WARNING: many-exhausted', alert.summary, 'Look at the groups.'],
       ['Cleared: many-exhausted', alert.summary],
     ])
     expect(heard[0]!.body['text']).toBe(`WARNING: many-exhausted – ${alert.summary}`)
   })
 
-  it('shows names and texts as they are: nothing in them formats, links, mentions or hides', async () => {
+  it('shows names and strings as they are: nothing in them formats, links, mentions or hides', async () => {
     const { url, heard } = await aServer()
     const nasty =
       '<!channel> *bold* <https://evil.example|ok> & \u202e\u0007\nline ' + '&'.repeat(9000)

@@ -63,7 +63,7 @@ describe('errorTypeOf', () => {
     ['a mistake in a program', new TypeError('x is not a function'), 'TYPE_ERROR', false],
     ['a class that nobody knows', named('FooBarXMLGlitch'), 'FOO_BAR_XML_GLITCH', true],
     ['an error without a class', new Error('hm'), 'ERROR', true],
-    ['a text', 'hm', 'STRING', true],
+    ['a string', 'hm', 'STRING', true],
     ['nothing', undefined, 'UNDEFINED', true],
     ['a class that is no word', named('__ ü __'), 'ERROR', true],
   ])('has an error type for %s', (_, thrown, errorType, retry) => {

@@ -4,14 +4,14 @@ import { incoming } from '../../src/pipeline/incoming.ts'
 import { aStream, log, readStream, writeStream } from '../../src/pipeline/stream.ts'
 
 const text = fc.oneof(fc.string(), fc.string({ unit: 'grapheme' }))
-const texts = fc.dictionary(text, text, { maxKeys: 3 })
+const strings = fc.dictionary(text, text, { maxKeys: 3 })
 const streams = fc
   .record({
     streamId: text,
     hopCount: fc.oneof(fc.nat(20), fc.integer()),
     processingPath: fc.array(text, { maxLength: 3 }),
     clusterId: text,
-    attributes: texts,
+    attributes: strings,
     account: text,
     body: fc.uint8Array({ maxLength: 300 }),
     kind: fc.constantFrom('none', 'document', 'documentRef'),

@@ -279,7 +279,7 @@ describe.skipIf(missing)('PipelineNode', { timeout: 60_000 }, () => {
 
   it.each<[string, Module, Partial<NodeInput>, Buffer]>([
     [
-      'a body that is a text',
+      'a body that is a string',
       () => ({ success: true, document: { body: 'text' as unknown as Uint8Array } }),
       {},
       streamOf('one'),

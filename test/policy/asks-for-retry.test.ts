@@ -10,7 +10,7 @@ describe('asksForRetry', () => {
     ['Kafka', { retriable: true }, true],
     ['Kafka, of which it makes no sense', { retriable: false }, false],
     ['a method of that name', { isRetryable: () => true }, false],
-    ['a text of that name', { retryable: 'true' }, false],
+    ['a string of that name', { retryable: 'true' }, false],
     ['MongoDB', { errorLabels: ['RetryableWriteError'] }, true],
     ['another label', { errorLabels: ['ResetPool'] }, false],
     ['a header', { headers: new Headers({ 'x-should-retry': 'true' }) }, true],

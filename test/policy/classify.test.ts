@@ -509,7 +509,7 @@ describe('classifyFailure', () => {
       ['a code', { code: 'E1' }, true],
       ['another code', { code: 'E2' }, false],
       ['a status', { status: 418 }, true],
-      ['a text in any case', { message: 'TEAPOT' }, true],
+      ['a string in any case', { message: 'TEAPOT' }, true],
       ['a pattern', { message: /^i am a tea/i }, true],
       ['a pattern that does not match', { message: /coffee/ }, false],
       ['all of several', { code: 'E1', status: 418, message: 'teapot' }, true],

@@ -4,7 +4,9 @@ import { WorkerRegistry } from '../../src/redelivery/worker-registry.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 
-/** A registry on a fresh store, and another worker `w` that the test plays by writing its record. */
+/**
+ * A registry on a fresh store, and another worker `w` that the test plays by writing its record.
+ */
 async function setUp(sweepMs = 5000, value: Json = { queues: ['a'] }) {
   const clock = fakeClock()
   const store = memoryStore({ clock })

@@ -29,7 +29,10 @@ export interface BenchOf<S extends Store, O> extends ClosableBench {
   reopen(): Promise<S>
 }
 
-/** A store in its place, with all others that a test opens there; `leave` is what becomes of the place when all are closed. */
+/**
+ * A store in its place, with all others that a test opens there; `leave` is what becomes of the
+ * place when all are closed.
+ */
 export async function openBench<S extends Store, O = never>(
   make: (options?: O) => S,
   time: Time = realTime,

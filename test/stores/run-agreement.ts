@@ -1,5 +1,6 @@
-// What the model leaves out: batches in which letters meet each other, odd names, edits of payloads, and filters of every
-// kind on what came of it. The memory store does the same, and every answer has to be its answer.
+// What the model leaves out: batches in which letters meet each other, odd names, edits of
+// payloads, and filters of every kind on what came of it. The memory store does the same, and every
+// answer has to be its answer.
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { priorities, states, type DeadLetter, type Payload } from '../../src/letter/letter.ts'
@@ -133,7 +134,10 @@ class Asker {
     return this.#pick(legal)[1]()
   }
 
-  /** Half of the batches have neither keys nor a capacity: drivers that look at nothing before they write go another way then. */
+  /**
+   * Half of the batches have neither keys nor a capacity: drivers that look at nothing before they
+   * write go another way then.
+   */
   #add(): ReceiveRequest {
     const drawn = this.#some(() => this.#letter())
     if (this.#int(2) === 0) {
@@ -161,7 +165,8 @@ class Asker {
       const original = this.#int(2) === 0 ? { original: this.#payload(1) } : {}
       return { letter, ...original, waitsFor: letter.dependsOn?.slice(1) ?? [] }
     })
-    // One by one: a letter that is resolved never comes back as one that is not, as drawn ones do, and drivers count on that in a batch.
+    // One by one: a letter that is resolved never comes back as one that is not, as drawn ones do,
+    // and drivers count on that in a batch.
     return async (store) => {
       const results = []
       for (const one of letters) results.push(...(await store.keep([one])))
@@ -232,7 +237,10 @@ function sorted(values: readonly unknown[]): string[] {
 /** A driver that took a letter for kept because it came along was found out by these. */
 const firstSeed = 9
 
-/** Asks a store and the memory store the same, and holds every answer of the one against that of the other. */
+/**
+ * Asks a store and the memory store the same, and holds every answer of the one against that of the
+ * other.
+ */
 export function runAgreement(
   name: string,
   open: (clock: FakeClock) => Promise<{ store: Store; close: () => Promise<void> }>,

@@ -11,13 +11,13 @@ export function long(value: bigint): Buffer {
   return bytes
 }
 
-const texts = (all: Record<string, string>): Record<string, Buffer> =>
+const strings = (all: Record<string, string>): Record<string, Buffer> =>
   Object.fromEntries(Object.entries(all).map(([name, text]) => [name, Buffer.from(text)]))
 
 /** The headers that the recoverer of Spring Kafka adds to a dead record. */
 export function springHeaders(topic = 'orders', partition = 1): Record<string, Buffer> {
   return {
-    ...texts({
+    ...strings({
       'content-type': 'application/json',
       trace: 'abc',
       'kafka_dlt-original-topic': topic,
@@ -84,7 +84,7 @@ export function retryableHeaders(topic = 'orders', partition = 1): [string, Buff
 
 /** The headers that Kafka Connect adds to a record that a sink rejected. */
 export function connectHeaders(topic = 'payments', partition = 4): Record<string, Buffer> {
-  return texts({
+  return strings({
     '__connect.errors.topic': topic,
     '__connect.errors.partition': String(partition),
     '__connect.errors.offset': '99',

@@ -208,8 +208,8 @@ describe('toOriginalRecord', () => {
 
   it('uses edited headers', () => {
     const letter = toForeignLetter(stored({ odd: Buffer.from([0xff]) }))
-    const { headers } = toOriginalRecord({ ...letter, headers: { odd: 'now a text' } }, 1)
-    expect([...headers][0]?.map(String)).toEqual(['odd', 'now a text'])
+    const { headers } = toOriginalRecord({ ...letter, headers: { odd: 'now a string' } }, 1)
+    expect([...headers][0]?.map(String)).toEqual(['odd', 'now a string'])
     expect(decodeMessage(stored({})).id).toBe('orders.DLT:2:7')
   })
 })

@@ -198,9 +198,10 @@ function readState(message: Message): StateHeader | undefined {
   try {
     const note = JSON.parse(text) as Record<string, unknown>
     const { id, contentType, replyTo, headers = {}, firstReceivedMs = 0 } = note
-    const texts = [id, contentType, replyTo].filter((one) => one !== undefined)
+    const strings = [id, contentType, replyTo].filter((one) => one !== undefined)
     const numbers = [note['enqueuedMs'], note['deliveries'], note['failures'], firstReceivedMs]
-    if (!texts.every((one) => typeof one === 'string') || !numbers.every(isCount)) return undefined
+    if (!strings.every((one) => typeof one === 'string') || !numbers.every(isCount))
+      return undefined
     if (typeof headers !== 'object' || headers === null) return undefined
     const isWhole = Object.values(headers).every((one) => typeof one === 'string')
     return isWhole ? (note as unknown as StateHeader) : undefined

@@ -42,7 +42,9 @@ export interface RedisConnectionOptions {
 
 type Client = RedisClientType<{}, {}, {}, 2>
 
-/** How long to retry connecting, or a call that the server refused because it is loading its data. */
+/**
+ * How long to retry connecting, or a call that the server refused because it is loading its data.
+ */
 const retries = { clock: systemClock, firstMs: 25, maxMs: 1000, limitMs: 1000 }
 
 /** How often one call follows a slot from node to node. */

@@ -1,8 +1,11 @@
+import { checkOptions, optionKeys, type NatsMailboxOptions } from './options.ts'
+
+export type { NatsMailboxOptions } from './options.ts'
 import { StorageType } from '@nats-io/jetstream'
-import type { Msg, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import type { Msg, NodeConnectionOptions } from '@nats-io/transport-node'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkKeys, keysOf } from '../../check/keys.ts'
+import { checkKeys } from '../../check/keys.ts'
 import type {
   ReceiveRequest,
   Delivery,
@@ -10,7 +13,6 @@ import type {
   MailboxDriver,
   MailboxHealth,
   MailboxPowers,
-  MailboxResolver,
   OutgoingMessage,
 } from '../../mailbox.ts'
 import { maxVisibilitySeconds } from '../../backends/bounds.ts'
@@ -31,60 +33,6 @@ import { ensureConsumer, ensureStream, nanos, problemsOf, defaultVisibilityMs } 
 import { isDeleted } from '../../backends/nats/errors.ts'
 import { checkUrlOrClient } from '../../backends/injected-client.ts'
 import { checkConnection, JetStreamConnection } from '../../backends/nats/connection.ts'
-
-export interface NatsMailboxOptions {
-  name: string
-  /**
-   * `nats://user:password@host:4222`, `nats://token@host:4222` or `tls://…`; several hosts,
-   * separated by commas, for a cluster. The options from `prefix` on may also be URL parameters.
-   */
-  url?: string
-  /**
-   * A connection of the application, which stays open when the mailbox closes. Either `url` or
-   * `client` is required.
-   */
-  client?: NatsConnection
-  clock?: Clock
-  resolver?: MailboxResolver
-  /** Further options of the connection to `url`: certificates, an authenticator. */
-  connection?: NodeConnectionOptions
-  /** Prefix of the names of streams and subjects: one word. Default: `redrive`. */
-  prefix?: string
-  /**
-   * Number of servers of the cluster that store each message. Used only when the stream is created.
-   * Default: 1.
-   */
-  replicas?: number
-  /**
-   * Maximum number of visible and hidden messages; more are rejected with MAILBOX_FULL. Used only
-   * when the stream is created. Default: no limit.
-   */
-  maxMessages?: number
-  /**
-   * How long sending the same id again adds nothing. Used only when the stream is created. Default:
-   * 120.
-   */
-  dedupeSeconds?: number
-  /**
-   * Messages older than this are removed when they are received. The stream is created without a
-   * maximum age. Default: 0, they are stored forever.
-   */
-  retentionSeconds?: number
-}
-
-const optionKeys = keysOf<NatsMailboxOptions>({
-  name: true,
-  url: true,
-  client: true,
-  clock: true,
-  resolver: true,
-  connection: true,
-  prefix: true,
-  replicas: true,
-  maxMessages: true,
-  dedupeSeconds: true,
-  retentionSeconds: true,
-})
 
 /** A mailbox in NATS JetStream: a stream, and one consumer that all processes share. */
 export function natsMailbox(options: NatsMailboxOptions): Mailbox {
@@ -386,20 +334,4 @@ const no = (): boolean => false
 
 function nak(delayMs: number): string {
   return delayMs > 0 ? `-NAK {"delay":${nanos(delayMs)}}` : '-NAK'
-}
-
-function checkOptions(options: NatsMailboxOptions): void {
-  const { prefix = 'redrive', replicas = 1, maxMessages = 1, dedupeSeconds = 120 } = options
-  if (!/^\w{1,32}$/.test(prefix))
-    throw invalid('prefix must be a word of letters, digits and _ with at most 32 characters')
-  if (!Number.isInteger(replicas) || replicas < 1 || replicas > 5)
-    throw invalid(`replicas must be a whole number from 1 to 5, not ${replicas}`)
-  if (!Number.isInteger(maxMessages) || maxMessages < 1)
-    throw invalid(`maxMessages must be a whole number of at least 1, not ${maxMessages}`)
-  if (!(dedupeSeconds >= 0.1 && dedupeSeconds <= 86_400))
-    throw invalid(`dedupeSeconds must be from 0.1 to 86400, not ${dedupeSeconds}`)
-}
-
-function invalid(message: string): RedriveError {
-  return new RedriveError('INVALID_INPUT', message)
 }

@@ -36,8 +36,8 @@ export const migrations: readonly string[] = [
   CREATE INDEX messages_hidden ON @messages (mailbox, hidden_until, place) WHERE hidden_until IS NOT NULL;
   CREATE INDEX messages_expiring ON @messages (mailbox, expires_at) WHERE expires_at IS NOT NULL;
   `,
-  // One index where there were two, since every delivery writes to every index. Deliveries that were
-  // returned untried are counted.
+  // One index where there were two, since every delivery writes to every index. Deliveries that
+  // were returned untried are counted.
   `
   DROP INDEX @messages_list;
   ALTER TABLE @messages DROP CONSTRAINT messages_pkey, ADD PRIMARY KEY (mailbox, seq);

@@ -22,10 +22,10 @@ export const maxStep = 100
  *             receiver waits
  *
  * A call from a script costs more than most commands, so each command is called once for all
- * messages of a batch. A script that fails halfway keeps what it wrote. The server rejects the first
- * write (no memory, no disk, read-only). A server that is out of memory rejects it only if the write
- * could need more; messages must still be received and settled then, so those scripts begin with a
- * write that needs none.
+ * messages of a batch. A script that fails halfway keeps what it wrote. The server rejects the
+ * first write (no memory, no disk, read-only). A server that is out of memory rejects it only if
+ * the write could need more; messages must still be received and settled then, so those scripts
+ * begin with a write that needs none.
  */
 export const messages = String.raw`
 local P = KEYS[1] .. ':'

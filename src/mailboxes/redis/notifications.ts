@@ -29,16 +29,16 @@ export class Notifications {
   }
 
   /**
-   * Grows with every notification. Read it before polling, so that a notification during the poll is
-   * not missed.
+   * Grows with every notification. Read it before polling, so that a notification during the poll
+   * is not missed.
    */
   get count(): number {
     return this.#count
   }
 
   /**
-   * Resolves on the first notification after `seen`, after `ms`, after the poll interval, or when the
-   * signal aborts.
+   * Resolves on the first notification after `seen`, after `ms`, after the poll interval, or when
+   * the signal aborts.
    */
   wait(seen: number, ms: number, signal: AbortSignal): Promise<void> {
     if (this.#state === 'new') void this.#subscribe()

@@ -30,10 +30,10 @@ const maxLength = 1000
  * Parses strings such as `error_type=TIMEOUT,CRASH_LOOP`, `message=connect`,
  * `since=2026-01-31T10:00:00Z`. Throws INVALID_INPUT.
  */
-export function replayFilter(texts: readonly string[]): ReplayFilter {
+export function replayFilter(strings: readonly string[]): ReplayFilter {
   const filter: ReplayFilter = {}
   const seen = new Set<string>()
-  for (const text of texts) {
+  for (const text of strings) {
     const at = text.indexOf('=')
     const [name, value] = [text.slice(0, at).trim(), text.slice(at + 1).trim()]
     if (at < 1 || value === '' || value.length > maxLength)

@@ -1,9 +1,8 @@
+import { formatRequest, replayIdOf, type ReplayOptions, type ReplayReport } from './options.ts'
 import type { Admin } from '@platformatic/kafka'
-import { createHash } from 'node:crypto'
 import { pipelineLetterId } from '../dead/capture.ts'
 import { nextTurn, sleep } from '../../clock/clock.ts'
 import { hasCode } from '../../errors.ts'
-import type { Cluster } from '../../backends/kafka/cluster.ts'
 import { Fetcher } from '../../backends/kafka/fetcher.ts'
 import { recordSize, type StoredRecord } from '../../backends/kafka/record.ts'
 import type { OutgoingRecord } from '../../backends/kafka/sender.ts'
@@ -11,49 +10,13 @@ import { Transactor } from '../../backends/kafka/transactor.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { peekEnvelope } from './peek.ts'
 import { isSpent } from '../dead/lineage.ts'
-import { invalid, isOf, matches, type ReplayFilter } from './filter.ts'
+import { invalid, isOf, matches } from './filter.ts'
 import { asQuarantined, asReplayed } from './record.ts'
 import { markOf, ofAnother, quarantinedNote, Replayed, type ReplayProgress } from './replayed.ts'
-import type { NodeSettings } from '../graph/settings.ts'
 import { survey, type Surveyed } from './survey.ts'
 import { counted, left, outgoingIn, passed, type Step } from './steps.ts'
 import { Targets } from './targets.ts'
 import { replaysTopicOf } from '../graph/topics.ts'
-
-export interface ReplayOptions {
-  cluster: Cluster
-  settings: NodeSettings
-  filter?: ReplayFilter
-  /** Maximum number of records. */
-  limit?: number
-  /** Maximum number of records per second. */
-  rate?: number
-  /**
-   * Sends nothing, and counts what it would do: a replay that was stopped, or is done, with what it
-   * did before.
-   */
-  dryRun?: boolean
-  /** Replaces the source topics of the records. */
-  target?: string
-  /** Includes records that were replayed before. */
-  again?: boolean
-  /**
-   * A stopped replay continues under its id. Default: derived from node, filter, limit and target.
-   */
-  id?: string
-  onProgress?: (report: ReplayReport) => void
-  /**
-   * Stops between two transactions. If a broker does not answer whether the last one is committed,
-   * the replay rejects without waiting.
-   */
-  signal?: AbortSignal
-}
-
-/**
- * What a replay did, or what a dry run would do. `done` is false if it was stopped: started again,
- * it continues. Without `ends` there is no DLQ topic, and nothing to do.
- */
-export type ReplayReport = Readonly<ReplayProgress> & { readonly dryRun: boolean }
 
 /**
  * Returns dead records of a node to their source: those in its DLQ topic at the start. Sending and
@@ -110,7 +73,7 @@ class Replay {
     this.#replayed = new Replayed({ cluster, fetcher, admin, place: settings, withLetters: true })
     this.#transactor = new Transactor(cluster, replaysTopicOf(settings))
     this.#progress = {
-      id: options.id ?? idOf(options),
+      id: options.id ?? replayIdOf(options),
       sent: 0,
       quarantined: 0,
       passed: 0,
@@ -119,7 +82,7 @@ class Replay {
       ends: [],
       startedAt: toTimestamp(cluster.clock.now()),
       done: false,
-      asked: askedIn(options),
+      asked: formatRequest(options),
     }
   }
 
@@ -409,15 +372,4 @@ class Replay {
   #report(): ReplayReport {
     return { ...this.#progress, dryRun: this.#options.dryRun ?? false }
   }
-}
-
-/** The same parameters are the same replay. */
-function idOf(options: ReplayOptions): string {
-  const { cluster, node } = options.settings
-  const asked = JSON.stringify([cluster, node, askedIn(options)])
-  return createHash('sha256').update(asked).digest('hex').slice(0, 16)
-}
-
-function askedIn({ filter = {}, limit, target, again }: ReplayOptions): string {
-  return JSON.stringify({ filter, limit, target, again })
 }

@@ -62,19 +62,19 @@ export function documentOf(record: LetterRecord): LetterDocument {
   }
   // A draft has no search fields.
   const fields = draftMs === undefined ? fieldsOf(letter, waitsFor) : {}
-  const texts = { head: JSON.stringify(head), history: JSON.stringify(history) }
+  const strings = { head: JSON.stringify(head), history: JSON.stringify(history) }
   const bytes = base64(payload.bytes)
   const first = original && base64(original.bytes)
   return {
     ...fields,
     ...(draftMs === undefined ? searchTexts(letter) : { draft_ms: draftMs }),
-    ...texts,
+    ...strings,
     payload: bytes,
     ...(first === undefined ? {} : { original: first }),
     sums: {
-      head: crc32(texts.head),
+      head: crc32(strings.head),
       fields: fieldsSum(fields),
-      history: crc32(texts.history),
+      history: crc32(strings.history),
       payload: crc32(bytes),
       ...(first === undefined ? {} : { original: crc32(first) }),
     },

@@ -28,9 +28,9 @@ export function term(value: string): string {
 }
 
 /** A short unique name for several strings. */
-export function hashOf(...texts: string[]): string {
+export function hashOf(...strings: string[]): string {
   const hash = createHash('sha256')
-  for (const text of texts) hash.update(`${text.length} `).update(text, 'utf16le')
+  for (const text of strings) hash.update(`${text.length} `).update(text, 'utf16le')
   return hash.digest('hex')
 }
 

@@ -14,8 +14,8 @@ const insertRanges = `INSERT INTO @ranges SELECT * FROM unnest($1::int[], $2::sm
   ORDER BY 1, 2 ON CONFLICT DO NOTHING`
 
 /**
- * Maps queue names to their numbers in the database. Mappings never change and are never removed, so
- * they are cached.
+ * Maps queue names to their numbers in the database. Mappings never change and are never removed,
+ * so they are cached.
  */
 export class QueueNames {
   readonly #connection: PostgresConnection

@@ -64,8 +64,8 @@ export function findDependents(tx: Transaction, ids: readonly string[]): Promise
 }
 
 /**
- * Removes the dependencies on resolved letters. `waiting` is the result of `findDependents`. Returns
- * the lanes to settle, and the due times of released letters.
+ * Removes the dependencies on resolved letters. `waiting` is the result of `findDependents`.
+ * Returns the lanes to settle, and the due times of released letters.
  */
 export async function releaseDependents(
   tx: Transaction,

@@ -31,7 +31,9 @@ export interface Backlog {
   open(): Promise<void>
   /** Leaves waiting letters in place for the next open. */
   close(): Promise<void>
-  /** Adds all letters or none. When it resolves, they are as durable as this backlog can make them. */
+  /**
+   * Adds all letters or none. When it resolves, they are as durable as this backlog can make them.
+   */
   append(letters: readonly DeadLetter[]): Promise<void>
   /** Reads the oldest letters, at most `limit`. Empty when no letter waits. */
   head(limit: number): Promise<Entry[]>

@@ -128,7 +128,9 @@ export class DiskBacklog implements Backlog {
   }
 }
 
-/** Rejects a letter that could not be read again. The payload's bytes always can, and may be many. */
+/**
+ * Rejects a letter that could not be read again. The payload's bytes always can, and may be many.
+ */
 function encodeLetter(letter: DeadLetter): NewRow {
   try {
     const payload = { ...letter.payload, bytes: '', size: 0 }

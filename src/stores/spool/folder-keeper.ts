@@ -50,8 +50,8 @@ const maxFailures = 8
 const maxCreates = 8
 
 /**
- * The files of a spool folder, in their own thread. Each process writes to a file of its own. A file
- * that nobody has locked is from a process that ended: it is taken over and drained first.
+ * The files of a spool folder, in their own thread. Each process writes to a file of its own. A
+ * file that nobody has locked is from a process that ended: it is taken over and drained first.
  */
 export class FolderKeeper implements FileHandler {
   readonly #folder: string

@@ -5,7 +5,9 @@ import type { Refusal, SetAside } from './backlog.ts'
 /** Estimated size of a letter without its payload. */
 const letterBytes = 2048
 
-/** Letters that wait in memory only (`onStoreDown: 'memory'`). They are lost when the process ends. */
+/**
+ * Letters that wait in memory only (`onStoreDown: 'memory'`). They are lost when the process ends.
+ */
 export class MemoryBacklog implements Backlog {
   readonly place = 'memory'
   readonly #maxBytes: number

@@ -85,7 +85,7 @@ export function ids(messages: readonly { id: string }[]): string[] {
   return messages.map((message) => message.id)
 }
 
-/** The same texts or numbers, in whatever order. */
+/** The same strings or numbers, in whatever order. */
 export function sameSet(actual: readonly unknown[], expected: readonly unknown[]): void {
   assert.deepEqual(actual.map(String).toSorted(), expected.map(String).toSorted())
 }

@@ -32,7 +32,7 @@ export const recordChecks = [
     assert.deepEqual({ value, version }, { value: 'second', version: 2 })
   }),
 
-  check('starts anew after a removal', async ({ store: { records } }) => {
+  check('starts again after a removal', async ({ store: { records } }) => {
     assert.equal(await records.remove('kind', 'a'), false)
     await records.put('kind', 'a', 1)
     assert.equal(await records.remove('kind', 'a'), true)

@@ -88,7 +88,7 @@ export const tallyChecks = [
   }),
 ]
 
-/** Counts every key anew from the letters themselves and compares. */
+/** Counts every key again from the letters themselves and compares. */
 async function exact(store: Store): Promise<void> {
   const all: LetterFilter = {
     state: ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived'],

@@ -3,8 +3,8 @@ import type { Payload } from '../../letter/letter.ts'
 import type { StoredLetter } from '../../store.ts'
 
 /**
- * JSON in which keys stand in order, so that equal values are equal texts whatever store they come
- * from.
+ * JSON in which keys stand in order, so that equal values are equal strings whatever store they
+ * come from.
  */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) => {
@@ -15,7 +15,7 @@ export function canonical(value: unknown): string {
 
 /**
  * The sha256 over all that a store knows of a letter, both versions of its payload included. Only
- * when a lease ends is left out: it is put off without a new version, and so without a way to tell
+ * when a lease ends is left out: it is extended without a new version, and so without a way to tell
  * which of two is the newer.
  */
 export function digestOf({ letter, original, waitsFor = [] }: StoredLetter): string {

@@ -192,9 +192,9 @@ describe.skipIf(missing)('GroupConsumer', { timeout: 60_000 }, () => {
       consumer.group.join()
       return consumer
     }
-    const put = async (...texts: string[]): Promise<void> => {
+    const put = async (...strings: string[]): Promise<void> => {
       const sender = new Sender(new Cluster(clusterOptions(url)))
-      const records = texts.map((text) => ({ value: Buffer.from(text), headers: new Map() }))
+      const records = strings.map((text) => ({ value: Buffer.from(text), headers: new Map() }))
       await Promise.all(records.map((one) => sender.send({ topic, partition: 0, record: one })))
       await sender.close()
     }

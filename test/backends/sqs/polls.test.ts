@@ -162,7 +162,7 @@ describe('Polls', () => {
     expect(started).toEqual([])
   })
 
-  it('start anew for a caller that does not wait', async () => {
+  it('start again for a caller that does not wait', async () => {
     const { ask, started } = scene()
     void ask(1)
     await nextTurn()

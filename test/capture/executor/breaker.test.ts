@@ -52,7 +52,7 @@ describe.each(['llm', 'github', 'tool'] as const)('the breaker of %s', (name) =>
     ])
   })
 
-  it('opens again at the first failure of those it tries, and counts their successes anew', async () => {
+  it('opens again at the first failure of those it tries, and counts their successes from zero', async () => {
     const bench = await anExecutor({ [name]: once })
     const { executor } = bench
     await failTimes(bench, name, failures)

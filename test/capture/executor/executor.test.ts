@@ -66,7 +66,7 @@ describe('what is retried', () => {
   it.each<[string, unknown]>([
     ['another status', http(404)],
     ['another name', new TypeError('x is not a function')],
-    ['a text', 'RateLimitError'],
+    ['a string', 'RateLimitError'],
     ['nothing at all', undefined],
   ])('not %s', async (_what, error) => {
     const { executor } = await anExecutor({ mine: { ...swift, retryOn: named } })

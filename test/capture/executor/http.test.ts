@@ -13,7 +13,9 @@ afterEach(async () => {
   }
 })
 
-/** A server that answers each request with the next of these, and with the last one from then on. */
+/**
+ * A server that answers each request with the next of these, and with the last one from then on.
+ */
 async function serving(...answers: RequestListener[]): Promise<string> {
   let requests = 0
   const server = createServer((request, response) => {
@@ -33,7 +35,10 @@ const ok: RequestListener = (_request, response) => response.end('hello')
 const reset: RequestListener = (request) => request.socket.resetAndDestroy()
 const hang: RequestListener = () => {}
 
-/** As callers do it: fetch, and an error with the status and the headers of an answer that is not good. */
+/**
+ * As callers do it: fetch, and an error with the status and the headers of an answer that is not
+ * good.
+ */
 async function ask(url: string, signal: AbortSignal): Promise<string> {
   const response = await fetch(url, { signal })
   const { status, headers } = response

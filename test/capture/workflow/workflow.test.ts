@@ -184,7 +184,7 @@ describe('run', () => {
     ['has no id', { task: 1 }],
     ['has an empty id', { id: '', task: 1 }],
     ['has targets that are no list', { id: 'x', task: 1, targets: 'a' }],
-    ['has targets that are no texts', { id: 'x', task: 1, targets: ['a', 1] }],
+    ['has targets that are no strings', { id: 'x', task: 1, targets: ['a', 1] }],
     ['has an adapter that is no text', { id: 'x', task: 1, adapter: 7 }],
     ['says what no letter can have', { id: 'x', task: 1, priority: 'urgent' }],
   ])('refuses a task that %s, before anything runs', async (_title, task) => {

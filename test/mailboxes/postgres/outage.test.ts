@@ -116,7 +116,10 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
   let direct: Mailbox
   let mailbox: Mailbox
 
-  /** One connection, and a clock that stands still: nothing but what the test asks for goes through the proxy. */
+  /**
+   * One connection, and a clock that stands still: nothing but what the test asks for goes through
+   * the proxy.
+   */
   beforeEach(async () => {
     place = postgresPlace(postgres.url)
     proxy = await createProxy(postgres.url)

@@ -12,7 +12,8 @@ describe.skipIf(single.missing !== undefined)('concurrent receivers', () => {
 
   beforeEach(async () => {
     place = redisPlace(single.url)
-    // Their time stands still, so that nobody who waits looks by itself: to be woken is the only way.
+    // Their time stands still, so that nobody who waits looks by itself: to be woken is the only
+    // way.
     const open = (_: unknown, n: number): Promise<Mailbox> =>
       mailboxes.open({ url: single.url, prefix: place.name, clock: fakeClock(0, n) })
     handles = await Promise.all(Array.from({ length: 6 }, open))

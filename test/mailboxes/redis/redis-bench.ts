@@ -9,7 +9,10 @@ import { openMailboxBench } from '../bench.ts'
 export const single = backend('redis')
 export const cluster = backend('redis-cluster')
 
-/** One place for all benches of a test file, cleared once at its end: to look through all keys after each would take long. */
+/**
+ * One place for all benches of a test file, cleared once at its end: to look through all keys after
+ * each would take long.
+ */
 function benches(url: string, place: Place): () => ReturnType<typeof openMailboxBench> {
   let count = 0
   afterAll(() => (count > 0 ? place.clear() : undefined))
@@ -67,7 +70,10 @@ export async function ask(url: string, ...command: (string | Buffer)[]): Promise
   }
 }
 
-/** Every message is in one of pending and hidden, and in everything else that must have it. Answers how many there are. */
+/**
+ * Every message is in one of pending and hidden, and in everything else that must have it. Answers
+ * how many there are.
+ */
 export async function expectSound(url: string, tag: string): Promise<number> {
   const range = async (key: string): Promise<string[]> =>
     ((await ask(url, 'ZRANGE', `${tag}:${key}`, '0', '-1')) as string[]).toSorted()

@@ -6,7 +6,7 @@ import { sqliteMailbox } from '../../../src/mailboxes/sqlite/sqlite.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { openMailboxBench } from '../bench.ts'
 
-// Every file starts a thread, and every thread would strip the types of the same files anew.
+// Every file starts a thread, and every thread would strip the types of the same files again.
 process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'node-compile-cache')
 
 /** A directory of its own, and how to be rid of it. */
@@ -15,7 +15,10 @@ export async function temporaryDirectory(): Promise<{ path: string; clear: () =>
   return { path, clear: () => rm(path, { recursive: true, force: true }) }
 }
 
-/** The same time by another object. Mailboxes of one clock share a thread and hear of each other; this is as good as another process. */
+/**
+ * The same time by another object. Mailboxes of one clock share a thread and hear of each other;
+ * this is as good as another process.
+ */
 function sameTime(clock: Clock): Clock {
   return {
     now: () => clock.now(),
@@ -26,7 +29,10 @@ function sameTime(clock: Clock): Clock {
   }
 }
 
-/** Mailboxes in a fresh file, with their time in the hands of the test. A second handle on one stands for another process. */
+/**
+ * Mailboxes in a fresh file, with their time in the hands of the test. A second handle on one
+ * stands for another process.
+ */
 export async function openSqliteBench(): ReturnType<typeof openMailboxBench> {
   const directory = await temporaryDirectory()
   const path = join(directory.path, 'mail.db')

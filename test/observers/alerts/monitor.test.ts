@@ -54,7 +54,7 @@ describe.each(stores)('AlertMonitor on %s', (_, open) => {
     expect(await monitor.raised()).toEqual([])
   })
 
-  it('tells nothing anew after a restart, and knows what stands', async () => {
+  it('reports no alert again after a restart, and knows the raised ones', async () => {
     const clock = fakeClock()
     const [store, again] = await open(clock)
     world.exhausted = 1

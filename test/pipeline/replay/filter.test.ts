@@ -10,8 +10,8 @@ const dead = (more: Partial<Dead> = {}) =>
 
 describe('replayFilter', () => {
   it('parses names and values', () => {
-    const texts = ['error_type=timeout, CRASH_LOOP', 'message=a=b', 'key=k1', 'stream_id=s1']
-    expect(replayFilter(texts)).toEqual({
+    const strings = ['error_type=timeout, CRASH_LOOP', 'message=a=b', 'key=k1', 'stream_id=s1']
+    expect(replayFilter(strings)).toEqual({
       errorTypes: ['TIMEOUT', 'CRASH_LOOP'],
       message: 'a=b',
       key: 'k1',

@@ -10,12 +10,12 @@ import { putOf, sentMs, type Dead } from '../dead-records.ts'
 import { streamOf } from '../pipeline-bench.ts'
 
 const settings = nodeSettings({ cluster: 'prod', node: 'n1', inputTopic: 'in' })
-const homeward = { topic: 'in', partitions: 2, id: 'r1', node: 'n1', nowMs: 5 }
+const replayTarget = { topic: 'in', partitions: 2, id: 'r1', node: 'n1', nowMs: 5 }
 const key = keyOfDead({ topic: 'in', partition: 0, offset: 1, timestampMs: sentMs })
 
 const sealed = (more: Partial<Dead>): Buffer =>
   putOf({ id: 's1', offset: 1, ...more }, settings, 0).value
-const replayed = (more: Partial<Dead>, to = homeward): OutgoingRecord | undefined =>
+const replayed = (more: Partial<Dead>, to = replayTarget): OutgoingRecord | undefined =>
   asReplayed({ key, timestampMs: 7 }, peekEnvelope(sealed(more))!, to)
 
 describe('asReplayed', () => {
@@ -38,10 +38,10 @@ describe('asReplayed', () => {
   it('sends a record without a key to its original partition, if it exists', () => {
     expect(replayed({ partition: 1 })).toMatchObject({ partition: 1 })
     expect(replayed({ partition: 2 })).not.toHaveProperty('partition')
-    expect(replayed({ partition: 1 }, { ...homeward, topic: 'other' })).toMatchObject({
+    expect(replayed({ partition: 1 }, { ...replayTarget, topic: 'other' })).toMatchObject({
       topic: 'other',
     })
-    const elsewhere = replayed({ partition: 1 }, { ...homeward, topic: 'other' })
+    const elsewhere = replayed({ partition: 1 }, { ...replayTarget, topic: 'other' })
     expect(elsewhere).not.toHaveProperty('partition')
   })
 

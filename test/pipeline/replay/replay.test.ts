@@ -7,11 +7,9 @@ import type { StoredRecord } from '../../../src/backends/kafka/record.ts'
 import { erase } from '../../../src/pipeline/erase.ts'
 import { keyOfDead, unseal } from '../../../src/pipeline/dead/envelope.ts'
 import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
-import {
-  replayNode,
-  type ReplayOptions,
-  type ReplayReport,
-} from '../../../src/pipeline/replay/replay.ts'
+import { replayNode } from '../../../src/pipeline/replay/replay.ts'
+import { type ReplayReport } from '../../../src/pipeline/replay/options.ts'
+import { type ReplayOptions } from '../../../src/pipeline/replay/options.ts'
 import { markOf } from '../../../src/pipeline/replay/replayed.ts'
 import { aStream, readStream, writeStream } from '../../../src/pipeline/stream.ts'
 import { aFolder, redrive, type Ran } from '../../cli/run-cli.ts'

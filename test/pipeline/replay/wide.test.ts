@@ -2,11 +2,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { StoredRecord } from '../../../src/backends/kafka/record.ts'
 import { seal } from '../../../src/pipeline/dead/envelope.ts'
 import { lineageIn, withoutLineage } from '../../../src/pipeline/dead/lineage.ts'
-import {
-  replayNode,
-  type ReplayOptions,
-  type ReplayReport,
-} from '../../../src/pipeline/replay/replay.ts'
+import { replayNode } from '../../../src/pipeline/replay/replay.ts'
+import { type ReplayReport } from '../../../src/pipeline/replay/options.ts'
+import { type ReplayOptions } from '../../../src/pipeline/replay/options.ts'
 import { readStream } from '../../../src/pipeline/stream.ts'
 import { backend } from '../../servers/servers.ts'
 import { deadBench, putOf, type Dead, type DeadBench } from '../dead-records.ts'

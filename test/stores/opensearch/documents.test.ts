@@ -184,8 +184,8 @@ describe.skipIf(server.missing)('the documents', () => {
       `${fox}${'y'.repeat(300)}`,
     ].map(saying)
     await store.add(letters)
-    const texts = ['a'.repeat(1999), 'A'.repeat(2000), '*'.repeat(400), '*'.repeat(401)]
-    for (const text of [...texts, `${fox}${'y'.repeat(200)}`, fox]) {
+    const strings = ['a'.repeat(1999), 'A'.repeat(2000), '*'.repeat(400), '*'.repeat(401)]
+    for (const text of [...strings, `${fox}${'y'.repeat(200)}`, fox]) {
       await findsThoseThatMatch(letters, text)
     }
   })

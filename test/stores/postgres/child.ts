@@ -4,8 +4,9 @@ import { aLetter } from '../../../src/testing/index.ts'
 import { drain } from '../drain.ts'
 
 /*
- * Another process on the same schema: `child.ts TASK URL SCHEMA NAME`. What it did goes to stdout, one line each. It never
- * calls process.exit, so that a store which keeps the process alive shows as a child that does not end.
+ * Another process on the same schema: `child.ts TASK URL SCHEMA NAME`. What it did goes to stdout,
+ * one line each. It never calls process.exit, so that a store which keeps the process alive shows
+ * as a child that does not end.
  */
 const [task, url, schema, name = 'child'] = process.argv.slice(2) as [
   string,

@@ -8,7 +8,9 @@ import { ask, benchAt, url, type PostgresBench } from './postgres-bench.ts'
 const parted = ['letters', 'bodies', 'edits', 'history', 'tags']
 const others = ['deps', 'counters', 'records', 'ranges', 'queues']
 
-/** A store whose letters are kept by month, in a schema that is made for it and dropped afterwards. */
+/**
+ * A store whose letters are kept by month, in a schema that is made for it and dropped afterwards.
+ */
 export function openMonthsBench(
   clock?: FakeClock,
   options: Partial<PostgresStoreOptions> = {},
@@ -43,7 +45,10 @@ async function spareBench(
   return [bench, known === undefined]
 }
 
-/** Time is moved by hand, and timers run. It is long after the ids of `aLetter`, whose month so has no tables. */
+/**
+ * Time is moved by hand, and timers run. It is long after the ids of `aLetter`, whose month so has
+ * no tables.
+ */
 function heldClock(): FakeClock {
   const fake = fakeClock(Date.UTC(2026, 5, 1))
   return {
@@ -55,7 +60,10 @@ function heldClock(): FakeClock {
   }
 }
 
-/** A store with a part so narrow that few letters stand in it: of those that `aLetter` makes from now on, the second and the third. */
+/**
+ * A store with a part so narrow that few letters stand in it: of those that `aLetter` makes from
+ * now on, the second and the third.
+ */
 export async function openNarrowBench(): Promise<PostgresBench> {
   const [bench] = await spareBench('contract', heldClock())
   const [, head, count] = /^(.{24})(.{4})/.exec(aLetter().id)!
@@ -66,7 +74,10 @@ export async function openNarrowBench(): Promise<PostgresBench> {
   return bench
 }
 
-/** A store for the model, whose ids begin at any of 256 places: two parts have many of them, and the rest is elsewhere. */
+/**
+ * A store for the model, whose ids begin at any of 256 places: two parts have many of them, and the
+ * rest is elsewhere.
+ */
 export async function openModelBench(clock: FakeClock): Promise<PostgresBench> {
   const [bench, fresh] = await spareBench('model', clock)
   const place = (hex: string): string => `00000000-0000-7000-8000-000000${hex}`

@@ -71,7 +71,10 @@ export async function ask(text: string, values: unknown[] = []): Promise<unknown
   }
 }
 
-/** Lets something happen to the store when a statement is about to be sent, once. Mocks are to be restored afterwards. */
+/**
+ * Lets something happen to the store when a statement is about to be sent, once. Mocks are to be
+ * restored afterwards.
+ */
 export function meanwhile(statement: string, happen: () => Promise<unknown>): void {
   const send = Reflect.get(Client.prototype, 'query') as (...args: unknown[]) => Promise<unknown>
   let done = false

@@ -6,7 +6,8 @@ import { missing, openPostgresBench } from './postgres-bench.ts'
 
 describe.skipIf(missing)('on a real server', () => {
   runStoreContract('postgresStore', () => openPostgresBench())
-  // A hundred runs, in parts that end well within the time that one test may take on a busy machine.
+  // A hundred runs, in parts that end well within the time that one test may take on a busy
+  // machine.
   for (const part of ['first', 'second', 'third', 'last'])
     runStoreModel(`postgresStore, ${part} part,`, (clock) => openPostgresBench(clock), {
       numRuns: 25,

@@ -13,8 +13,8 @@ describe.skipIf(missing)('postgresStore shared by processes', { timeout: 90_000 
   afterEach(() => bench.close())
 
   it('stores one letter of a dedupe key that eight processes capture a thousand times', async () => {
-    const crowd = Array.from({ length: 8 }, () => child('storm'))
-    const kinds = (await Promise.all(crowd)).flat()
+    const children = Array.from({ length: 8 }, () => child('storm'))
+    const kinds = (await Promise.all(children)).flat()
     expect(kinds.length).toBe(1000)
     expect(kinds.filter((kind) => kind === 'added').length).toBe(1)
     const { items } = await bench.store.find({})

@@ -47,7 +47,10 @@ describe.skipIf(missing)('watch of postgresStore', { timeout: 30_000 }, () => {
     await third
   })
 
-  /** What the server passes on when a store of its own adds a letter and is closed, which waits for its notices. */
+  /**
+   * What the server passes on when a store of its own adds a letter and is closed, which waits for
+   * its notices.
+   */
   async function noticesOf(letter: DeadLetter): Promise<number> {
     const channel = `redrive_${bench.schema}`
     const ear = new Client({ connectionString: url })

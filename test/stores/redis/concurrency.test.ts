@@ -130,7 +130,8 @@ describe.skipIf(single.missing !== undefined)('concurrent clients of redisStore'
   })
 
   it('are woken by letters that another client added', async () => {
-    // A hint may come late or never while the connection for it is being made, so letters go on coming.
+    // A hint may come late or never while the connection for it is being made, so letters go on
+    // coming.
     const calls: true[] = []
     stores[1]!.watch(() => void calls.push(true))
     while (calls.length === 0) await stores[0]!.add([aLetter()])

@@ -13,14 +13,20 @@ export interface RedisBench extends ClosableBench {
   prefix: string
 }
 
-/** One place for all benches of a test file, cleared once at its end: to look through all keys after each would take long. */
+/**
+ * One place for all benches of a test file, cleared once at its end: to look through all keys after
+ * each would take long.
+ */
 function benches(url: string, place: Place): (clock?: FakeClock) => Promise<RedisBench> {
   let count = 0
   afterAll(() => (count > 0 ? place.clear() : undefined))
   return (clock) => openAt(url, `${place.name}-${(count += 1)}`, clock)
 }
 
-/** A store under a prefix of its own, with its time in the hands of the test or, without a clock, of the server. */
+/**
+ * A store under a prefix of its own, with its time in the hands of the test or, without a clock, of
+ * the server.
+ */
 async function openAt(url: string, prefix: string, clock?: FakeClock): Promise<RedisBench> {
   const time = clock ? { clock } : {}
   return { ...(await openBench(() => redisStore({ url, prefix, ...time }), clock)), prefix }

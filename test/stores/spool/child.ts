@@ -7,8 +7,9 @@ import { addSpool } from '../../../src/stores/spool/spool.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 
 /*
- * A process whose store is away: `child.ts FOLDER`. Eight callers keep letters in the spool, one after another, until it is
- * killed. What was acknowledged goes to stdout, one line each: the caller, its number of the letter, the id.
+ * A process whose store is away: `child.ts FOLDER`. Eight callers keep letters in the spool, one
+ * after another, until it is killed. What was acknowledged goes to stdout, one line each: the
+ * caller, its number of the letter, the id.
  */
 const away = passThrough(memoryStore(), {
   add: () => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'gone')),

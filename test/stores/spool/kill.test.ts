@@ -8,7 +8,10 @@ import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { aFolder, aSpool } from './spool-bench.ts'
 
-/** Runs a child on the folder, kills it once it has acknowledged so many letters, and answers what it had. */
+/**
+ * Runs a child on the folder, kills it once it has acknowledged so many letters, and answers what
+ * it had.
+ */
 async function killedAfter(count: number, folder: string): Promise<string[]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'child.ts'), folder], {
     stdio: ['ignore', 'pipe', 'inherit'],

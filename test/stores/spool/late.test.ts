@@ -26,7 +26,8 @@ const kinds: { kind: string; lacks: string | undefined; begin: () => Promise<Lat
   {
     kind: 'opensearch',
     lacks: backend('opensearch').missing,
-    // The shared server must not be stopped, so that a proxy stands before it that refuses connections.
+    // The shared server must not be stopped, so that a proxy stands before it that refuses
+    // connections.
     begin: async () => {
       const { url } = backend('opensearch')
       const place = opensearchPlace(url)

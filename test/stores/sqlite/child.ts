@@ -4,8 +4,9 @@ import { aLetter } from '../../../src/testing/index.ts'
 import { drain } from '../drain.ts'
 
 /*
- * Another process on the same file: `child.ts TASK PATH NAME`. What it did goes to stdout, one id a line. It never calls
- * process.exit, so that a store which keeps the process alive shows as a child that does not end.
+ * Another process on the same file: `child.ts TASK PATH NAME`. What it did goes to stdout, one id a
+ * line. It never calls process.exit, so that a store which keeps the process alive shows as a child
+ * that does not end.
  */
 const [task, path, name = 'child'] = process.argv.slice(2) as [string, string, string?]
 const store = sqliteStore({ path, busyTimeoutMs: 20_000 })

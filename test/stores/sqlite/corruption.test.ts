@@ -51,7 +51,7 @@ describe('sqliteStore with a damaged letter', () => {
   })
 
   it('detects a flipped byte on the disk', async () => {
-    const marked = aLetter({ payload: payloadOf('a text that is nowhere else in the file') })
+    const marked = aLetter({ payload: payloadOf('a string that is nowhere else in the file') })
     await bench.store.add([marked])
     const store = await bench.reopen!()
     await store.close()

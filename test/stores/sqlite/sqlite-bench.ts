@@ -6,7 +6,7 @@ import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import type { ClosableBench } from '../../contract/run-store-contract.ts'
 import { openBench } from '../bench.ts'
 
-// Every store starts a thread, and every thread would strip the types of the same files anew.
+// Every store starts a thread, and every thread would strip the types of the same files again.
 process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'node-compile-cache')
 
 /** A directory of its own, and how to be rid of it. */

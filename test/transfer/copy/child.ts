@@ -3,8 +3,8 @@ import type { Store } from '../../../src/store.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 
 /*
- * A copy that does not live to its end: `child.ts FROM TO SOURCE VERB N before|after`. At the nth call of that verb of the
- * target it kills itself, before the call or after its answer.
+ * A copy that does not live to its end: `child.ts FROM TO SOURCE VERB N before|after`. At the nth
+ * call of that verb of the target it kills itself, before the call or after its answer.
  */
 const [fromPath, toPath, source, verb, nth, when] = process.argv.slice(2) as [
   string,

@@ -45,7 +45,10 @@ function plain(payload: DeadLetter['payload']): DeadLetter['payload'] {
   return { ...payload, bytes: Uint8Array.from(payload.bytes) }
 }
 
-/** What copying means, held for one pair of stores; skipped when something that they need is missing. */
+/**
+ * What copying means, held for one pair of stores; skipped when something that they need is
+ * missing.
+ */
 export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): void {
   describe.skipIf(missing)(`copyStore from ${fromPlace.kind} to ${toPlace.kind}`, () => {
     let from: Store
@@ -277,25 +280,25 @@ function settled(copying: Promise<CopyReport>): Promise<string> {
 }
 
 const moments = fc.constantFrom(by.at, '2025-12-31T23:59:59.999Z', '2027-01-01T00:00:00.000Z')
-const texts = fc.string({ unit: 'binary', maxLength: 12 })
+const strings = fc.string({ unit: 'binary', maxLength: 12 })
 const bytes = fc.uint8Array({ maxLength: 64 })
-const payloads = fc.record({ bytes, contentType: texts, size: fc.nat() })
+const payloads = fc.record({ bytes, contentType: strings, size: fc.nat() })
 const gone = '00000000-0000-7000-8000-00000000dead'
 
 const stored: fc.Arbitrary<StoredLetter> = fc
   .record({
     state: fc.constantFrom(...states),
     priority: fc.constantFrom(...priorities),
-    queue: texts.filter((name) => name !== ''),
+    queue: strings.filter((name) => name !== ''),
     version: fc.integer({ min: 1, max: 99 }),
     occurrences: fc.integer({ min: 1, max: 9 }),
     retries: fc.nat(20),
-    lane: fc.option(texts, { nil: undefined }),
+    lane: fc.option(strings, { nil: undefined }),
     dedupeKey: fc.option(fc.constantFrom('k1', 'k2'), { nil: undefined }),
     waits: fc.option(fc.subarray([gone, 'b', 'c']), { nil: undefined }),
-    tags: fc.array(texts, { maxLength: 3 }),
-    metadata: fc.dictionary(texts, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }),
-    message: texts,
+    tags: fc.array(strings, { maxLength: 3 }),
+    metadata: fc.dictionary(strings, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }),
+    message: strings,
     at: moments,
     entries: fc.nat(60),
     payload: payloads,

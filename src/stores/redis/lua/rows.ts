@@ -2,10 +2,10 @@ import { states } from '../../rows/codes.ts'
 import { col, numberColumns, rowWidth, textColumns } from '../columns.ts'
 
 /**
- * The beginning of every script. All keys of a store have one hash tag, so that a script may use any
- * of them: KEYS[1] is the tag, and the names below follow it.
+ * The beginning of every script. All keys of a store have one hash tag, so that a script may use
+ * any of them: KEYS[1] is the tag, and the names below follow it.
  *
- *   l:ID        hash: r row, x rest, o origin, b captured bytes, e edited bytes, s source id as in f
+ * l:ID hash: r row, x rest, o origin, b captured bytes, e edited bytes, s source id as in f
  *   h:ID        list: history entries after the first
  *   i:STATE:Q   zset by id: letters of a queue and state
  *   s:STATE:Q   zset by settledAt; a resolved letter without it comes last
