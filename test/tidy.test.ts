@@ -147,6 +147,25 @@ describe('tests', () => {
     expect(orphans).toEqual([])
   })
 
+  /**
+   * Files without a test of their own are covered by the tests of their module: a driver by the
+   * contract that runs on it, a part of a module by the tests of the whole.
+   */
+  it('cover every source file: by a test that mirrors it, or by the tests of its folder', () => {
+    const testFolders = new Set(tests.map((path) => dirname(path)))
+    const entries = ['src/index.ts', 'src/store.ts', 'src/mailbox.ts', 'src/assembly.ts']
+    const uncovered = sources
+      .filter((path) => !path.startsWith('src/pipeline/proto/') && !entries.includes(path))
+      .filter((path) => {
+        const mirror = path.replace(/^src/, 'test').replace(/\.ts$/, '.test.ts')
+        if (tests.includes(mirror)) return false
+        return ![dirname(mirror), dirname(dirname(mirror))].some((folder) =>
+          testFolders.has(folder),
+        )
+      })
+    expect(uncovered).toEqual([])
+  })
+
   it('do not sleep', () => {
     const sleepers = tests.filter(
       (path) =>
@@ -159,6 +178,36 @@ describe('tests', () => {
   it('have titles that say what is, not what is wished', () => {
     const wishes = tests.filter((path) => /\b(it|test)\(\s*['"`][^'"`]*\bshould\b/.test(read(path)))
     expect(wishes).toEqual([])
+  })
+})
+
+describe('language', () => {
+  const code = ['src', 'test', 'bench', 'examples', 'scripts']
+    .flatMap((folder) => [...filesBelow(folder), ...filesBelow(folder, '.mjs')])
+    .filter((path) => !path.startsWith('src/pipeline/proto/'))
+  const pages = ['README.md', 'CONTRIBUTING.md', 'ARCHITECTURE.md', 'CHANGELOG.md']
+  const docs = filesBelow('docs', '.md').filter((path) => !path.startsWith('docs/decisions/'))
+
+  /** Words of an earlier vocabulary that the public words of the field have replaced. */
+  const replaced =
+    /\b(unless said|unless told|a text|texts|gatherer|crowd|clerk|desk|onTrouble|troubleOf|anew|put off|roster|post-office|homeward)\b/i
+
+  it.each([...code, ...pages, ...docs].filter((path) => path !== 'test/tidy.test.ts'))(
+    '%s has none of the replaced words',
+    (path) => {
+      const found = read(path)
+        .split('\n')
+        .filter((line) => replaced.test(line))
+      expect(found).toEqual([])
+    },
+  )
+
+  it.each(code)('%s has comment lines of at most 100 columns', (path) => {
+    const comment = /^\s*(\/\*\*|\*|\/\/) /
+    const long = read(path)
+      .split('\n')
+      .filter((line) => line.length > 100 && comment.test(line))
+    expect(long).toEqual([])
   })
 })
 

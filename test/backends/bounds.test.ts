@@ -69,9 +69,9 @@ describe('checkHeaders', () => {
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`h${n}`, '']))
 
   it('accepts up to a hundred headers of any printable string', () => {
-    checkHeaders({})
-    checkHeaders(many(100))
-    checkHeaders({ [`ü${'n'.repeat(99)}`]: 'v'.repeat(8192), empty: '' })
+    const longest = { [`ü${'n'.repeat(99)}`]: 'v'.repeat(8192), empty: '' }
+    for (const headers of [{}, many(100), longest])
+      expect(() => checkHeaders(headers)).not.toThrow()
   })
 
   it('does not count lineage headers', () => {

@@ -65,6 +65,7 @@ describe.each(Object.values(mailboxKinds))('a mailbox of $kind', ({ kind, missin
     it('accepts fractions of a second', async () => {
       await mailbox.send('brief')
       const [message] = await mailbox.receive({ waitSeconds: 20.5, visibilitySeconds: 1.5 })
+      expect(message!.value()).toBe('brief')
       await message!.extend(60.5)
       await message!.acknowledge()
     })

@@ -65,7 +65,7 @@ describe('sleep', () => {
     const controller = new AbortController()
     const slept = sleep(systemClock, 3_600_000, controller.signal)
     controller.abort()
-    await slept
-    await sleep(systemClock, 3_600_000, controller.signal)
+    await expect(slept).resolves.toBeUndefined()
+    await expect(sleep(systemClock, 3_600_000, controller.signal)).resolves.toBeUndefined()
   })
 })

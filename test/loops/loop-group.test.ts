@@ -90,7 +90,7 @@ describe('LoopGroup', () => {
     const run = aGroup(bench, [main]).run()
     await bench.settle()
     await bench.requests.close()
-    await run
+    await expect(run).resolves.toBeUndefined()
   })
 
   it('reports a crash at once, stops the other loops, and rejects with the error', async () => {

@@ -108,7 +108,7 @@ describe('Receiver', () => {
     const run = aReceiver(bench).run()
     await bench.settle()
     await bench.requests.close()
-    await run
+    await expect(run).resolves.toBeUndefined()
   })
 
   it('pauses between polls when waitSeconds is 0', async () => {

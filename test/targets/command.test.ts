@@ -190,7 +190,7 @@ describe('commandHandler', () => {
       require('fs').writeFileSync(${JSON.stringify(join(folder, 'left'))}, String(child.pid))
       process.exit(0)`
     await script(code)(aRun(1).run)
-    process.kill(Number(await made('left')), 'SIGKILL')
+    expect(process.kill(Number(await made('left')), 'SIGKILL')).toBe(true)
   })
 
   it('starts nothing when the run is aborted already', async () => {

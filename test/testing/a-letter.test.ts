@@ -51,6 +51,7 @@ describe('aLetter', () => {
       const [one, two] = [aLetter({ state }), aLetter({ state })]
       for (const key of Object.keys(one) as (keyof typeof one)[])
         if (typeof one[key] === 'object') expect(one[key]).not.toBe(two[key])
+      expect(one.payload).not.toBe(two.payload)
     }
   })
 

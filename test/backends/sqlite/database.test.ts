@@ -72,7 +72,7 @@ describe('Database with explicit flushes', () => {
   it('opens the WAL once', async () => {
     database.flush()
     await rename(`${path}-wal`, `${path}-gone`)
-    database.flush()
+    expect(() => database.flush()).not.toThrow()
     await rename(`${path}-gone`, `${path}-wal`)
   })
 

@@ -37,7 +37,7 @@ describe('sqsMailbox with a client of the application', () => {
 
   it('leaves the client usable when it closes', async () => {
     await mailbox.close()
-    await client.send(new ListQueuesCommand())
+    expect(await client.send(new ListQueuesCommand())).toHaveProperty('$metadata')
   })
 
   it('rejects another object, url and client together, and neither of them', () => {

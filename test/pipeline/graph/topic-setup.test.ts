@@ -118,7 +118,8 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     try {
       await sender.send({ topic: node.inputTopic, record: { value, headers } })
       const key = Buffer.from('key')
-      await sender.send({ topic: node.dlq.topic, record: { value: envelope, headers, key } })
+      const dead = { topic: node.dlq.topic, record: { value: envelope, headers, key } }
+      await expect(sender.send(dead)).resolves.toBeUndefined()
     } finally {
       await sender.close()
     }

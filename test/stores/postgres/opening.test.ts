@@ -84,6 +84,7 @@ describe.skipIf(missing)('postgresStore at open', () => {
     await ask(`CREATE SCHEMA "${place.name}"`)
     const store = postgresStore({ url, schema: place.name })
     await store.open()
+    expect((await store.health()).ok).toBe(true)
     await store.close()
   })
 

@@ -44,7 +44,7 @@ describe.skipIf(missing)('watch of postgresStore', { timeout: 30_000 }, () => {
     await hears(other, 'listening')
     const third = wakeUp(other)
     await bench.store.add([aLetter()])
-    await third
+    await expect(third).resolves.toBeUndefined()
   })
 
   /**

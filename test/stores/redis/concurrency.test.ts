@@ -135,6 +135,7 @@ describe.skipIf(single.missing !== undefined)('concurrent clients of redisStore'
     const calls: true[] = []
     stores[1]!.watch(() => void calls.push(true))
     while (calls.length === 0) await stores[0]!.add([aLetter()])
+    assert.equal(calls[0], true)
   })
 })
 

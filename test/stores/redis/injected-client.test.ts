@@ -57,7 +57,7 @@ describe.skipIf(missing).each([2, 3] as const)(
       const adding = (async () => {
         while (!stop.signal.aborted) await other.add([aLetter()])
       })()
-      await woken
+      await expect(woken).resolves.toBeUndefined()
       stop.abort()
       await adding
       await other.close()

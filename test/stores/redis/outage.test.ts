@@ -102,6 +102,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', (
     await server!.start()
     calls.length = 0
     while (calls.length === 0) await store.add([aLetter()])
+    expect(calls[0]).toBe(true)
   })
 })
 

@@ -490,7 +490,7 @@ describe('closing', () => {
     await bench.spooled.add([aLetter()])
     bench.its.mood = 'hung'
     await bench.clock.advance(1000)
-    await bench.spooled.close()
+    await expect(bench.spooled.close()).resolves.toBeUndefined()
   })
 
   it('leaves no timer behind, also when it was opened twice', async () => {
