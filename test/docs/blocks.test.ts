@@ -82,7 +82,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('the code blocks of README.md and docs/', () => {
-  it('compile as they are, with Redrive imported by its name', async () => {
+  it('compile as they are, with Redrive imported by its name', { timeout: 600_000 }, async () => {
     const tsc = join(root, 'node_modules/.bin/tsc')
     const args = ['-p', join(folder, 'tsconfig.json'), '--noEmit']
     const output = await run(tsc, args, { cwd: root }).then(
