@@ -52,7 +52,7 @@ describe.each(encryptedUrls)('a store on %s that requires TLS', (_, url, asksFir
       socket.on('error', () => {})
     })
     server.listen(0, 'localhost')
-    await once(server, 'recordData')
+    await once(server, 'listening')
     return (server.address() as AddressInfo).port
   }
   afterEach(() => {
