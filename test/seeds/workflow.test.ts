@@ -610,7 +610,7 @@ dlq_retry_interval_seconds: 30
 
   it(clause('W8', 'a wrong value is refused with the allowed ones'), () => {
     expect(() => load('dlq_default_retry_policy: sometimes')).toThrow(
-      /never, linear, exponential, immediate/,
+      /never, linear, exponential or immediate/,
     )
     expect(() => load('dlq_max_sise: 500')).toThrow(/dlq_max_size/)
   })

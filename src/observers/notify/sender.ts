@@ -97,7 +97,7 @@ export class Sender {
       if (result.sent) return undefined
       if (!result.again) return this.#reportError(result.why)
       if (tries === maxTries)
-        return this.#reportError(`${result.why}, given up after ${tries} tries`)
+        return this.#reportError(`${result.why}, given up after ${tries} attempts`)
       const delayMs = Math.max(backoff.nextMs(), result.afterMs ?? 0)
       await sleep(clock, Math.min(retryDelay.maxMs, delayMs))
     }

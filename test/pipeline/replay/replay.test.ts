@@ -159,7 +159,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
       redrive(['pipeline', 'replay', 'n1', '--config', config, ...args])
     const { out, err, exit } = await run()
     expect([exit, err]).toEqual([0, ''])
-    expect(out).toContain(`from ${bench.name}.never\nThere is no such topic, so there is nothing`)
+    expect(out).toContain(`from ${bench.name}.never\nThe topic does not exist`)
     expect(out).toContain('dlq_config')
     expect(JSON.parse((await run('--json')).out)).toMatchObject({ sent: 0, ends: [], done: true })
   })
