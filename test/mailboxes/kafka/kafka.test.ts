@@ -155,22 +155,19 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
   it('shares partitions between handles and assigns all to the last one', async () => {
     const one = await bench.open({ partitions: 4 })
     const other = await bench.open()
-    const got: unknown[] = []
+    const received: unknown[] = []
+    let failedAcks = 0
     const stop = new AbortController()
     const work = async (mailbox: Mailbox, signal: AbortSignal, mine: unknown[]): Promise<void> => {
       while (!signal.aborted)
         for (const message of await mailbox.receive({ max: 10, waitSeconds: 20, signal })) {
-          // The other handle got the partition in the meantime and receives the message.
-          const isMine = await message.acknowledge().then(
-            () => true,
-            (error: unknown) => {
-              expect(error).toMatchObject({ code: 'RECEIPT_EXPIRED' })
-              return false
-            },
+          received.push(message.value())
+          // Fails if the partition moved to the other handle meanwhile: that handle receives the
+          // message again, unless the acknowledgement was committed before.
+          await message.acknowledge().then(
+            () => mine.push(message.value()),
+            () => (failedAcks += 1),
           )
-          if (!isMine) continue
-          mine.push(message.value())
-          got.push(message.value())
         }
     }
     const [byOne, byOther]: unknown[][] = [[], []]
@@ -190,8 +187,8 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     await expect.poll(() => one.approximateCount()).toBe(0)
     stop.abort()
     await first
-    expect(got.length).toBe(sent)
-    expect(new Set(got).size).toBe(sent)
+    expect(new Set(received).size).toBe(sent)
+    expect(received.length).toBeLessThanOrEqual(sent + failedAcks)
   })
 
   it('keeps its deliveries when another handle joins', async () => {
