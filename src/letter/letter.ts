@@ -336,3 +336,8 @@ export function isOpen(state: State): boolean {
 export function isActive(state: State): boolean {
   return state === 'pending' || state === 'retrying'
 }
+
+/** Resolved, or archived after it was resolved. */
+export function isDone(letter: Pick<DeadLetter, 'state' | 'archivedFrom'>): boolean {
+  return letter.state === 'resolved' || letter.archivedFrom === 'resolved'
+}

@@ -1,4 +1,4 @@
-import { isActive, priorities, type DeadLetter } from '../../letter/letter.ts'
+import { isActive, isDone, priorities, type DeadLetter } from '../../letter/letter.ts'
 import { claimScore, dueAt, rankOf } from '../../letter/order.ts'
 import { toMs } from '../../letter/time.ts'
 import type { ClaimRequest } from '../../store.ts'
@@ -123,9 +123,4 @@ function compareDue(a: Entry, b: Entry): number {
 
 function scoreOf({ letter, due }: Entry): number {
   return claimScore(rankOf(letter.priority), due!.atMs)
-}
-
-/** Resolved, or archived after it was resolved. */
-export function isDone(letter: DeadLetter): boolean {
-  return letter.state === 'resolved' || letter.archivedFrom === 'resolved'
 }

@@ -3,7 +3,9 @@ import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import { nextTurn, systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { copyOf } from '../../letter/copy.ts'
 import {
+  isDone,
   isOpen,
   type CountedAction,
   type DeadLetter,
@@ -44,12 +46,12 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import { checkLease } from '../lease.ts'
+import { checkLease, isLeased, meetsGuard } from '../lease.ts'
 import { grow, valuesOf } from '../rows/tally.ts'
 import { searchOf, type Place } from '../search.ts'
-import { ClaimIndex, isDone } from './claim-index.ts'
+import { ClaimIndex } from './claim-index.ts'
 import { Counts } from './counts.ts'
-import { compareIds, compareStrings, copyOf, storedOf, summaryOf, type Entry } from './entry.ts'
+import { compareIds, compareStrings, storedOf, summaryOf, type Entry } from './entry.ts'
 import { MemoryRecords } from './records.ts'
 import { SortedList } from './sorted-list.ts'
 
@@ -287,11 +289,8 @@ class MemoryStore implements Store {
   #applyOne(change: Change): ApplyResult {
     const entry = this.#entries.get(change.id)
     if (!entry) return 'missing'
-    const { letter } = entry
-    const { guard } = change
-    const holds = 'epoch' in guard ? isLeased(letter, guard) : letter.version === guard.version
-    if (!holds) return 'conflict'
-    this.#replace(entry, withChange(letter, copyOf(change)), countsOf(change))
+    if (!meetsGuard(entry.letter, change)) return 'conflict'
+    this.#replace(entry, withChange(entry.letter, copyOf(change)), countsOf(change))
     return 'written'
   }
 
@@ -370,12 +369,6 @@ class MemoryStore implements Store {
   #checkOpen(): void {
     if (this.#closed) throw new RedriveError('CLOSED', 'the memory store is closed')
   }
-}
-
-/** Leased under this epoch, even past the end of the lease as long as nobody claimed it again. */
-function isLeased(letter: DeadLetter, { epoch, worker }: Omit<LeaseRef, 'id'>): boolean {
-  const isOwner = worker === undefined || letter.lease?.worker === worker
-  return letter.state === 'retrying' && letter.epoch === epoch && isOwner
 }
 
 function occupies(letter: DeadLetter | undefined): number {

@@ -1,9 +1,10 @@
 import type { Clock } from '../../clock/clock.ts'
+import { copyOf } from '../../letter/copy.ts'
 import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import { checkListLimit } from '../search.ts'
-import { compareIds, copyOf } from './entry.ts'
+import { compareIds } from './entry.ts'
 
 /** Records in memory. */
 export class MemoryRecords implements Records {

@@ -1,6 +1,6 @@
 import { RedriveError } from '../../errors.ts'
 import type { Outcome } from '../../backends/batcher.ts'
-import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
+import { isDone, type DeadLetter, type LetterSummary } from '../../letter/letter.ts'
 import { countsOfCapture, occur } from '../../letter/moves.ts'
 import { dueAt } from '../../letter/order.ts'
 import { toMs } from '../../letter/time.ts'
@@ -8,7 +8,6 @@ import type { AddResult, Capacity } from '../../store.ts'
 import { documentOf, type LetterRecord } from './document.ts'
 import {
   splitIntoRounds,
-  isDone,
   readLightLetters,
   readWithDrafts,
   type StoreContext,

@@ -1,7 +1,7 @@
-import type { DeadLetter } from '../../letter/letter.ts'
 import { countsOf, withChange, type Change } from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { ApplyResult, LeaseRef } from '../../store.ts'
+import { isLeased, meetsGuard } from '../lease.ts'
 import { follow } from './add.ts'
 import { documentOf, type LetterRecord } from './document.ts'
 import { splitIntoRounds, readLetters, type StoreContext } from './context.ts'
@@ -25,7 +25,7 @@ export async function apply(
   const wishes = changes.map((change): Wish<ApplyResult> => ({
     id: change.id,
     decide: (record) =>
-      holds(record.letter, change) ? changed(record, change) : { answer: 'conflict' },
+      meetsGuard(record.letter, change) ? applyChange(record, change) : { answer: 'conflict' },
     missing: 'missing',
     written: 'written',
   }))
@@ -90,20 +90,7 @@ async function fulfil<R>(context: StoreContext, wishes: readonly Wish<R>[]): Pro
   }
 }
 
-function holds(letter: DeadLetter, { guard }: Change): boolean {
-  return 'epoch' in guard ? isLeased(letter, guard) : letter.version === guard.version
-}
-
-/** True if leased under this epoch, even past the end of the lease as long as nobody took over. */
-function isLeased(
-  { state, lease, ...letter }: DeadLetter,
-  { epoch, worker }: { epoch: number; worker?: string },
-): boolean {
-  const mine = worker === undefined || lease?.worker === worker
-  return state === 'retrying' && letter.epoch === epoch && mine
-}
-
-function changed(record: LetterRecord, change: Change): LetterRecord {
+function applyChange(record: LetterRecord, change: Change): LetterRecord {
   const edited = change.set.payload && !record.original ? { original: record.letter.payload } : {}
   return { ...record, ...edited, letter: withChange(record.letter, change) }
 }

@@ -1,5 +1,4 @@
 import type { Clock } from '../../clock/clock.ts'
-import type { DeadLetter } from '../../letter/letter.ts'
 import {
   toRecord,
   toLightRecord,
@@ -82,11 +81,6 @@ export async function readLightLetters(
   return new Map(
     [...found].map(([id, { mark, source }]) => [id, { record: toLightRecord(id, source), mark }]),
   )
-}
-
-/** Resolved, or archived after it was resolved. */
-export function isDone(letter: Pick<DeadLetter, 'state' | 'archivedFrom'>): boolean {
-  return letter.state === 'resolved' || letter.archivedFrom === 'resolved'
 }
 
 /**

@@ -1,8 +1,7 @@
-import { isOpen, type DeadLetter } from '../../letter/letter.ts'
+import { isDone, isOpen, type DeadLetter } from '../../letter/letter.ts'
 import { documentOf, type LetterRecord, type Light } from './document.ts'
 import { hashOf } from './fields.ts'
 import {
-  isDone,
   readLetters,
   readWithDrafts,
   type StoreContext,

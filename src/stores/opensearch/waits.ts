@@ -1,5 +1,6 @@
+import { isDone } from '../../letter/letter.ts'
 import { documentOf } from './document.ts'
-import { isDone, readLightLetters, readWithDrafts, type StoreContext } from './context.ts'
+import { readLightLetters, readWithDrafts, type StoreContext } from './context.ts'
 import { finishDraft } from './keys.ts'
 
 const pageSize = 500

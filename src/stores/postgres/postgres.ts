@@ -1,3 +1,4 @@
+import { copyOf } from '../../letter/copy.ts'
 import { systemClock } from '../../clock/clock.ts'
 import { checkKeys } from '../../check/keys.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
@@ -311,9 +312,7 @@ class PostgresLetterStore implements PostgresStore {
 
   apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     return this.#use(() =>
-      sendInParts(changes, maxItems, (some) =>
-        this.#changes.call(structuredClone(some), some.length),
-      ),
+      sendInParts(changes, maxItems, (some) => this.#changes.call(copyOf(some), some.length)),
     )
   }
 

@@ -1,3 +1,4 @@
+import { copyOf } from '../../letter/copy.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import { fullError, type Backlog, type Emit, type Entry } from './backlog.ts'
 import type { Refusal, SetAside } from './backlog.ts'
@@ -48,8 +49,7 @@ export class MemoryBacklog implements Backlog {
   async append(letters: readonly DeadLetter[]): Promise<void> {
     const bytes = letters.reduce((sum, letter) => sum + sizeOf(letter), 0)
     if (this.#bytes + bytes > this.#maxBytes) throw fullError(this.place, this.#maxBytes)
-    for (const letter of letters)
-      this.#entries.push({ letter: structuredClone(letter), file: '', seq: 0 })
+    for (const letter of letters) this.#entries.push({ letter: copyOf(letter), file: '', seq: 0 })
     this.#bytes += bytes
   }
 
