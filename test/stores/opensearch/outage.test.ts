@@ -16,16 +16,20 @@ describe.skipIf(server.missing)('openSearchStore with a busy or unreachable serv
   const indices = new Indices(server.url)
   const proxy = new FaultyProxy(server.url)
   const clock = fakeClock()
+  let url: string
   let store: OpenSearchStore
 
-  beforeAll(async () => {
-    const url = await proxy.open()
-    store = openSearchStore({
+  const createStore = (requestTimeout = 30_000): OpenSearchStore =>
+    openSearchStore({
       url,
       prefix: indices.prefix,
       clock: pausing(clock),
-      client: { requestTimeout: 1000 },
+      client: { requestTimeout },
     })
+
+  beforeAll(async () => {
+    url = await proxy.open()
+    store = createStore()
     await store.open()
   })
   afterEach(() => {
@@ -56,8 +60,11 @@ describe.skipIf(server.missing)('openSearchStore with a busy or unreachable serv
   })
 
   it('fails when the server does not answer in time', async () => {
+    const impatient = createStore(3000)
+    await impatient.open()
     proxy.actionFor = () => 'hang'
-    await assert.rejects(store.get(['a']), (error) => codeOf(error) === 'STORE_UNAVAILABLE')
+    await assert.rejects(impatient.get(['a']), (error) => codeOf(error) === 'STORE_UNAVAILABLE')
+    await impatient.close()
   })
 
   it('does not report a letter as a duplicate of itself when a response is lost', async () => {
