@@ -82,19 +82,19 @@ const seenLater =
   /a URL and a name|must be a URL|is no URL|http or https|a password|private|is never allowed|is never called|is set by Redrive|is no header|is not a valid header|not a pattern|is not set|cannot be read|begin with the program|4000d|1B to 1GiB|"2h"/
 
 describe('the published schema', () => {
-  it('is of the draft 2020-12, and closed', () => {
+  it('uses draft 2020-12 and allows no additional properties', () => {
     expect(schema.$schema).toBe('https://json-schema.org/draft/2020-12/schema')
     expect(schema.additionalProperties).toBe(false)
   })
 
-  it('accepts the example, and nothing at all', () => {
+  it('accepts the example file and an empty object', () => {
     const example = readFileSync(join(import.meta.dirname, '../../examples/redrive.yaml'), 'utf8')
     expect(accepts(schema, parse(example))).toBe(true)
     expect(accepts(schema, {})).toBe(true)
   })
 
   it.each(badFiles.filter(([, , says]) => !seenLater.test(says) || says === 'true or false'))(
-    'refuses %s',
+    'rejects %s',
     (yaml) => {
       expect(accepts(schema, parse(yaml))).toBe(false)
     },

@@ -31,11 +31,11 @@ function holds(failure: Failure): void {
 }
 
 describe('toFailure', () => {
-  it.each(hostileErrors)('tells $name', ({ make }) => {
+  it.each(hostileErrors)('converts $name', ({ make }) => {
     holds(told(make()))
   })
 
-  it('tells anything at all', () => {
+  it('converts any value', () => {
     const traps = ['get', 'has', 'ownKeys', 'getPrototypeOf', 'getOwnPropertyDescriptor'] as const
     const anything = fc.anything({
       withBigInt: true,
@@ -108,11 +108,11 @@ describe('toFailure', () => {
     [{ message: 'like an error', name: 'Odd' }, 'Odd', 'like an error'],
     [[1, 'a'], 'Array', '[1, "a"]'],
     [function named() {}, 'function', 'function named'],
-  ])('says what %o is', (thrown, name, message) => {
+  ])('describes %o', (thrown, name, message) => {
     expect(told(thrown)).toEqual({ name, message, causes: [], at })
   })
 
-  it('cuts long text with a mark that says how long it was', () => {
+  it('truncates long strings with a mark and the original length', () => {
     const { message, stack, name, code } = withFields({
       message: 'm'.repeat(10_485_760),
       stack: 's'.repeat(20_000),
@@ -125,7 +125,7 @@ describe('toFailure', () => {
     expect(code).toBe(`${'c'.repeat(100)}… [cut, 1000 characters]`)
   })
 
-  it('does not cut a character in two', () => {
+  it('does not split a surrogate pair', () => {
     const { message } = told(new Error(`${'m'.repeat(8191)}🦊🦊`))
     expect(message).toBe(`${'m'.repeat(8191)}… [cut, 8195 characters]`)
   })
@@ -134,7 +134,7 @@ describe('toFailure', () => {
     expect(told(new Error('a\ud800b\0c\u202ed🦊')).message).toBe('a\ufffdb\0c\u202ed🦊')
   })
 
-  it('reads the causes that a Java stack trace names, below the line with the name of the error', () => {
+  it('reads the causes of a Java stack trace below the line with the error name', () => {
     const timeout = { name: 'SocketTimeoutException', message: 'Read timed out', causes: [] }
     const inner = { name: 'IllegalStateException', message: 'the bank did not answer' }
     const thrown = (name: string): Failure => told({ name, message: 'x', stack: springTrace })
@@ -165,7 +165,7 @@ describe('toFailure', () => {
     expect(names).toEqual(['Cause0', 'Cause1', 'Cause17', 'Cause18', 'Cause19'])
   })
 
-  it('keeps causes, nearest first, and primitives among them', () => {
+  it('keeps causes, nearest first, including primitives', () => {
     const error = new Error('top', { cause: new Error('middle', { cause: 'the root' }) })
     const { causes } = told(error)
     expect(causes).toMatchObject([
@@ -174,7 +174,7 @@ describe('toFailure', () => {
   })
 
   it.each(['error', 'original', 'originalError', 'driverError', 'parent'])(
-    'finds the error that is wrapped as %s',
+    'finds an error wrapped in the property %s',
     (key) => {
       const inner = new Error('inside')
       expect(withFields({ [key]: inner }).causes).toMatchObject([{ message: 'inside' }])
@@ -184,7 +184,7 @@ describe('toFailure', () => {
     },
   )
 
-  it('stops where a cause leads back', () => {
+  it('stops at a cyclic cause', () => {
     const error = new Error('first')
     error.cause = new Error('second', { cause: error })
     expect(told(error)).toMatchObject({
@@ -193,7 +193,7 @@ describe('toFailure', () => {
     })
   })
 
-  it('keeps five levels of causes and says that there are more', () => {
+  it('keeps five levels of causes and notes that there are more', () => {
     let error = new Error('link 7')
     for (let link = 6; link >= 0; link--) error = new Error(`link ${link}`, { cause: error })
     const messages: string[] = []
@@ -208,7 +208,7 @@ describe('toFailure', () => {
     ])
   })
 
-  it('keeps five members of an AggregateError and says how many there were', () => {
+  it('keeps five members of an AggregateError and notes how many there were', () => {
     const members = Array.from({ length: 100_000 }, (_, index) => new Error(`member ${index}`))
     const failure = told(new AggregateError(members, 'all failed'))
     expect(failure.message).toBe('all failed [99995 more causes left out]')
@@ -217,7 +217,7 @@ describe('toFailure', () => {
     )
   })
 
-  it('is bounded as a whole, whatever the shape of the tree', () => {
+  it('bounds the total size for any tree of causes', () => {
     const bushy = hostileErrors.find(({ name }) => name.startsWith('aggregates'))!
     holds(told(bushy.make()))
   })
@@ -318,11 +318,11 @@ describe('toFailure', () => {
     [{ retryAfterMs: -1, retryAfter: 3 }, 3000],
     [{ retryAfter: Infinity }, thirtyDaysMs],
     [{ retryAfter: 1e12 }, thirtyDaysMs],
-  ])('reads how long to wait from %o', (fields, ms) => {
+  ])('reads the retry delay of %o', (fields, ms) => {
     expect(withFields(fields).retryAfterMs).toBe(ms)
   })
 
-  it('is not changed by what happens to the error later', () => {
+  it('is not affected by later changes of the error', () => {
     const error = new Error('before', { cause: new Error('cause') })
     const failure = told(error)
     const copy = structuredClone(failure)

@@ -11,7 +11,7 @@ describe('claimScore', () => {
     expect(new Set(scores).size).toBe(priorities.length)
   })
 
-  it('puts the longer due first within a priority', () => {
+  it('puts the letter that is due longer first within a priority', () => {
     fc.assert(
       fc.property(fc.nat(), fc.integer({ min: 1, max: 1e6 }), fc.nat(3), (due, later, rank) => {
         expect(claimScore(rank, due)).toBeLessThan(claimScore(rank, due + later))
@@ -41,7 +41,7 @@ describe('rankOf', () => {
 describe('dueAt', () => {
   const moment = '2026-05-05T00:00:00.000Z'
 
-  it('is the retryAt of a pending letter, or its capture', () => {
+  it('is the retryAt of a pending letter, or its capture time', () => {
     expect(dueAt(aLetter({ retryAt: moment }))).toBe(moment)
     const { retryAt: _, ...without } = aLetter({ deadLetteredAt: moment })
     expect(dueAt(without)).toBe(moment)
@@ -52,7 +52,7 @@ describe('dueAt', () => {
     expect(dueAt(aLetter({ state: 'retrying', lease }))).toBe(moment)
   })
 
-  it.each(['resolved', 'exhausted', 'parked', 'archived'] as const)('is never for %s', (state) => {
+  it.each(['resolved', 'exhausted', 'parked', 'archived'] as const)('is undefined for %s', (state) => {
     expect(dueAt(aLetter({ state }))).toBeUndefined()
   })
 })

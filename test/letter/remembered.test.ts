@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { remembered } from '../../src/letter/remembered.ts'
 
 describe('remembered', () => {
-  it('works once for each key, and starts over when it has too many', () => {
+  it('computes each key once, and clears the cache when it is full', () => {
     const worked: number[] = []
     const told = remembered(2, (key: number) => {
       worked.push(key)
@@ -14,7 +14,7 @@ describe('remembered', () => {
     expect(worked).toEqual([1, 2, 3, 1])
   })
 
-  it('knows that something came to an empty text', () => {
+  it('caches an empty string', () => {
     let times = 0
     const told = remembered(2, () => {
       times += 1

@@ -60,7 +60,7 @@ const tangled = fc
   })
 
 describe('encodeValue', () => {
-  it('keeps rich values exactly', () => {
+  it('preserves rich values exactly', () => {
     fc.assert(
       fc.property(rich, (value) => {
         const { text, lossy } = encodeValue(value)
@@ -72,7 +72,7 @@ describe('encodeValue', () => {
     )
   })
 
-  it('keeps who holds whom', () => {
+  it('preserves shared and cyclic references', () => {
     fc.assert(
       fc.property(tangled, (value) => {
         const { text, lossy } = encodeValue(value)
@@ -84,7 +84,7 @@ describe('encodeValue', () => {
     )
   })
 
-  it('never throws, and what it writes can be read', () => {
+  it('never throws, and its output can be read', () => {
     const anything = fc.anything({
       withBigInt: true,
       withBoxedValues: true,
@@ -112,7 +112,7 @@ describe('encodeValue', () => {
     )
   })
 
-  it('keeps references right when something between them is lost', () => {
+  it('preserves references when a value between them is lost', () => {
     const last = { last: true }
     const revoked = hostileValues.find(({ name }) => name === 'a revoked proxy')!.make()
     const value = [{ a: 1 }, () => 0, Symbol('s'), revoked, last, new WeakMap(), last]
@@ -121,7 +121,7 @@ describe('encodeValue', () => {
     expect(back[4]).toBe(back[6])
   })
 
-  it('keeps references right when keys are read in another order than they are written', () => {
+  it('preserves references when keys are read and written in different orders', () => {
     const shared = { shared: true }
     const error = Object.assign(new Error('x', { cause: shared }), {
       5: { five: 5 },
@@ -138,7 +138,7 @@ describe('encodeValue', () => {
     ])
   })
 
-  it('keeps errors as data', () => {
+  it('preserves errors with their properties', () => {
     const cause = new RangeError('worse')
     const error = Object.assign(new TypeError('bad', { cause }), { code: 'E1', status: 500 })
     const back = roundTrip(error) as typeof error
@@ -155,7 +155,7 @@ describe('encodeValue', () => {
     expect(all.errors).toMatchObject([{ message: 'one' }])
   })
 
-  it('marks what it cannot keep, and where', () => {
+  it('marks each value that it cannot preserve', () => {
     class Order {
       id = 1
     }
@@ -169,14 +169,14 @@ describe('encodeValue', () => {
     expect(roundTrip(value)).toEqual({ call: undefined, sign: undefined, order: { id: 1 }, at: 1 })
   })
 
-  it('says how much of a container is missing', () => {
+  it('records how many elements of a container are missing', () => {
     const { text, lossy } = encodeValue(Array.from({ length: 1_000_005 }, () => 0))
     expect(lossy).toBe(true)
     expect(text.slice(-6)).toBe('0],5]}')
     expect(decodeValue(text)).toHaveLength(1_000_000)
   })
 
-  it('keeps instances of a claimed tag as plain data', () => {
+  it('writes an instance with a false toStringTag as plain data', () => {
     class Liar {
       at = 1
       get [Symbol.toStringTag](): string {

@@ -11,7 +11,7 @@ async function received(bench: LoopBench, mailbox: Mailbox): Promise<DeliveryCon
   return { mailbox, message: message!, emit: createEmit(bench) }
 }
 
-describe('stillOurs', () => {
+describe('isStillOurs', () => {
   it('asks the broker, and leaves time for the next step', async () => {
     const bench = aLoop()
     const settling = await received(bench, bench.requests)

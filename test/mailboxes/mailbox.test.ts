@@ -46,7 +46,7 @@ describe('mailbox', () => {
     expect(seen).toEqual(['opened', 'closed'])
   })
 
-  it('reports the health of a driver that throws, without the text of foreign errors', async () => {
+  it('reports the health of a driver that throws, without the messages of foreign errors', async () => {
     const told = async (error: Error): Promise<string[]> => {
       const health = async (): Promise<never> => {
         throw error
@@ -59,7 +59,7 @@ describe('mailbox', () => {
     expect(await told(new Error('amqp://user:hunter2@host'))).toEqual(['the broker gave no answer'])
   })
 
-  it('passes on errors of receive, unless nobody waits any more', async () => {
+  it('passes on errors of receive, unless the caller has given up', async () => {
     const waiting: ((error: Error) => void)[] = []
     const receive = (): Promise<Delivery[]> => new Promise((_, reject) => void waiting.push(reject))
     const box = mailbox(aDriver({ receive }), options)
@@ -117,7 +117,7 @@ describe('mailbox', () => {
     expect(parcels).toEqual([{ id, bytes, contentType, headers: { a: 'b' } }])
   })
 
-  it('rejects what the driver does not support', async () => {
+  it('rejects operations that the driver does not support', async () => {
     const { powers } = aDriver()
     const box = mailbox(
       aDriver({ powers: { ...powers, delay: false, purge: false, extend: false } }),

@@ -37,7 +37,7 @@ afterEach(closeServers)
 const silent: RequestListener = () => {}
 
 describe('webhook', () => {
-  it('posts alerts, signed, with an id to know repetitions by', async () => {
+  it('posts signed alerts, each with an id that identifies repetitions', async () => {
     const { url, heard } = await aServer()
     const { clock } = aHastyClock()
     const notify = webhook({ url, secret, clock, headers: { Authorization: 'Bearer x' } })
@@ -67,7 +67,7 @@ describe('webhook', () => {
     expect(verifySignature(signature, text, secret, clock.now() + 300_001)).toBe(false)
   })
 
-  it('does not sign without a secret, and lets no header stand in for its own', async () => {
+  it('does not sign without a secret, and does not let options override its own headers', async () => {
     const { url, heard } = await aServer()
     const headers = { 'Content-Type': 'text/plain', 'Redrive-Id': 'mine' }
     await webhook({ url, headers })(raised)
@@ -78,7 +78,7 @@ describe('webhook', () => {
     })
   })
 
-  it('hears alerts only', async () => {
+  it('ignores events other than alerts', async () => {
     const { url, heard } = await aServer()
     const notify = webhook({ url })
     expect(notify({ type: 'exhausted', letter: aLetter() })).toBeUndefined()
@@ -87,7 +87,7 @@ describe('webhook', () => {
     expect(heard).toEqual([])
   })
 
-  it('tries again when the other side is busy or broken, under the same id and a new signature', async () => {
+  it('retries on 429 and 503 with the same id and a new signature', async () => {
     const { url, heard } = await aServer(503, 429)
     const { clock, pauses } = aHastyClock()
     await webhook({ url, secret, clock })(raised)
@@ -100,7 +100,7 @@ describe('webhook', () => {
     expect(pauses).toEqual([750, 3000])
   })
 
-  it('waits as long as the other side asks, within a minute', async () => {
+  it('waits as long as Retry-After requests, at most a minute', async () => {
     const asking =
       (after: string): RequestListener =>
       (_, response) =>
@@ -111,7 +111,7 @@ describe('webhook', () => {
     expect(pauses).toEqual([30_000, 60_000, 12_000])
   })
 
-  it.each([400, 401, 404, 410])('gives up at once when it is answered %i', async (status) => {
+  it.each([400, 401, 404, 410])('does not retry on status %i', async (status) => {
     const { url, heard } = await aServer(status)
     await expect(webhook({ url })(raised)).rejects.toThrow(`answered ${status}`)
     expect(heard).toHaveLength(1)
@@ -127,7 +127,7 @@ describe('webhook', () => {
     expect(elsewhere.heard).toEqual([])
   })
 
-  it('gives up on a side that does not answer, and goes on with the next', async () => {
+  it('gives up on a server that does not respond, and continues with the next alert', async () => {
     const { url, heard, arrival } = await aServer(silent, silent, silent, silent)
     const { clock, runOut } = aHastyClock()
     const notify = webhook({ url, clock })
@@ -151,7 +151,7 @@ describe('webhook', () => {
     ])
   })
 
-  it('does not read an answer that has no end', async () => {
+  it('does not read an endless response', async () => {
     const endless: RequestListener = (_, response) => {
       response.writeHead(200).write('x'.repeat(65_536))
     }
@@ -159,7 +159,7 @@ describe('webhook', () => {
     await expect(webhook({ url })(raised)).resolves.toBeUndefined()
   })
 
-  it('says which system error it was when nobody listens', async () => {
+  it('reports the system error when the server is unreachable', async () => {
     const { url } = await aServer()
     await closeServers()
     const { clock, pauses } = aHastyClock()
@@ -168,7 +168,7 @@ describe('webhook', () => {
     expect(pauses).toHaveLength(3)
   })
 
-  it('keeps the order, one at a time', async () => {
+  it('sends alerts in order, one at a time', async () => {
     const { url, heard } = await aServer(503)
     const { clock } = aHastyClock()
     const notify = webhook({ url, clock })
@@ -180,7 +180,7 @@ describe('webhook', () => {
     expect(states).toEqual(['raised', 'raised', 'cleared', 'raised'])
   })
 
-  it('drops the oldest when too many wait, counts them, and tells of the first', async () => {
+  it('drops the oldest alerts above its limit, counts them, and emits one error', async () => {
     const gate = deferred()
     const slow: RequestListener = (_, response) =>
       void gate.promise.then(() => response.writeHead(200).end())
@@ -209,7 +209,7 @@ describe('webhook', () => {
     ])
   })
 
-  it('never delays or breaks whoever tells, and trouble holds no secret', async () => {
+  it('never delays or breaks the emitter, and its errors contain no secret', async () => {
     const echo: RequestListener = (request, response) =>
       response.writeHead(400, { 'x-echo': secret }).end(JSON.stringify(request.headers))
     const { url, heard } = await aServer(echo)
@@ -233,15 +233,15 @@ describe('webhook', () => {
 
   it.each<[string, Parameters<typeof webhook>[0]]>([
     ['another scheme', { url: `file:///etc/${secret}` }],
-    ['a string that is no url', { url: secret }],
-    ['a user in the url', { url: `https://user:${secret}@example.com/` }],
+    ['a string that is not a URL', { url: secret }],
+    ['a user in the URL', { url: `https://user:${secret}@example.com/` }],
     [
-      'a header that breaks the line',
+      'a header with a line break',
       { url: 'https://example.com/', headers: { a: `${secret}\r\nb: c` } },
     ],
     ['an empty secret', { url: 'https://example.com/', secret: '' }],
-    ['no time to answer', { url: 'https://example.com/', timeoutMs: 0 }],
-  ])('refuses %s, without showing it', (_, options) => {
+    ['a timeout of 0', { url: 'https://example.com/', timeoutMs: 0 }],
+  ])('rejects %s without showing the value', (_, options) => {
     let thrown: unknown
     try {
       webhook(options)
@@ -254,7 +254,7 @@ describe('webhook', () => {
 })
 
 describe('slack', () => {
-  it('writes what happened, how bad it is and what to do', async () => {
+  it('writes the name, the severity, the summary and the hint', async () => {
     const { url, heard } = await aServer()
     const notify = slack({ url })
     await notify(raised)
@@ -269,7 +269,7 @@ describe('slack', () => {
     expect(heard[0]!.body['text']).toBe(`WARNING: many-exhausted – ${alert.summary}`)
   })
 
-  it('shows names and strings as they are: nothing in them formats, links, mentions or hides', async () => {
+  it('escapes formatting, links, mentions and hidden characters in names and strings', async () => {
     const { url, heard } = await aServer()
     const nasty =
       '<!channel> *bold* <https://evil.example|ok> & \u202e\u0007\nline ' + '&'.repeat(9000)
@@ -318,7 +318,7 @@ describe('pagerduty', () => {
     ])
   })
 
-  it('keeps to the lengths that are allowed, and still tells long names apart', async () => {
+  it('keeps keys and summaries within the allowed length, and distinguishes long names', async () => {
     const { url, heard } = await aServer()
     const notify = pagerduty({ routingKey: 'key', url })
     for (const end of ['a', 'b']) await notify(named('\u202e'.repeat(300) + end))
@@ -329,7 +329,7 @@ describe('pagerduty', () => {
     expect(summary.length).toBeLessThanOrEqual(1024)
   })
 
-  it('never shows its key in trouble', async () => {
+  it('never shows its key in an error', async () => {
     const { url } = await aServer((_, response) => response.writeHead(400).end(secret))
     const failing = pagerduty({ routingKey: secret, url })(raised)
     await expect(failing).rejects.toThrow(/^pagerduty at 127\.0\.0\.1:\d+: answered 400$/)
@@ -341,6 +341,6 @@ it.each<[string, () => unknown, string]>([
   ['webhook', () => webhook({ url: 'https://a.example/', secrets: 'x' } as never), '"secret"'],
   ['slack', () => slack({ url: 'https://a.example/', timeout: 5 } as never), '"timeoutMs"'],
   ['pagerduty', () => pagerduty({ routingKey: 'k', sources: 'x' } as never), '"source"'],
-])('%s refuses an option that is not known', (name, make, near) => {
+])('%s rejects an unknown option', (name, make, near) => {
   expect(make).toThrow(`${name} options: did you mean ${near}?`)
 })

@@ -142,7 +142,7 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
     })
 
     it.each([{ recordKey: undefined }, { accountId: undefined }])(
-      'takes what is said, and not what is undefined: %o',
+      'ignores undefined fields of a key: %o',
       async (nobody) => {
         await bench.dies([{ id: 'ada', offset: 1 }, { id: 'bob', offset: 2 }, of('cid', 3)])
         await capture()

@@ -133,7 +133,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(again).toEqual([['4', 1]])
   })
 
-  it('starts no more than the broker can be told about, so that no finished record is delivered again', async () => {
+  it('starts no more records than its commit metadata can hold, so that no finished record is delivered again', async () => {
     const keyOf = (n: number): string => (n % 2 === 0 ? 'stuck' : `key-${n}`)
     const records = Array.from({ length: 4000 }, (_, n) => ({
       key: keyOf(n),
@@ -291,7 +291,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(seen.has('2')).toBe(false)
   })
 
-  it('announces records to the broker before they start, and takes that back when it stops properly', async () => {
+  it('announces records to the broker before they start, and withdraws that on a graceful stop', async () => {
     await put(6)
     const begun: string[][] = []
     const reader = started(async () => {
@@ -348,7 +348,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(together.every(Boolean)).toBe(true)
   })
 
-  it('shares partitions with members that join, and loses nothing when they come and go', async () => {
+  it('shares partitions with members that join, and loses nothing when members join and leave', async () => {
     await put(400)
     const seen = new Set<string>()
     const work: ReaderOptions['work'] = async ({ value }) => {

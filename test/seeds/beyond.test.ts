@@ -267,7 +267,7 @@ describe(row('M15'), () => {
   )
 
   describe(clause('M15', 'a body that cannot be decoded is dead-lettered too'), () => {
-    it('kept as its bytes, and the messages beside it are processed', async () => {
+    it('stored as its bytes, and the other messages are processed', async () => {
       const bench = aLoop()
       const raw = new Uint8Array([0x7b, 0xff, 0x00])
       runLoop(bench, { concurrency: 3, process: () => 'fine' })

@@ -69,7 +69,7 @@ describe(row('M3'), () => {
         ])
       })
 
-      it('so does a subclass with a decision of its own', async () => {
+      it('a loop also uses the mailbox of a subclass with its own decision', async () => {
         class AtOnce extends DLQPolicy {
           override shouldDeadLetter(): boolean {
             return true
@@ -118,7 +118,7 @@ describe(row('M3'), () => {
   })
 
   describe(clause('M3', 'includeErrors'), () => {
-    it('subclasses and causes match; exact mode matches the very class', () => {
+    it('subclasses and causes match; exact mode matches only the class itself', () => {
       const wrapped = new Error('call failed', { cause: new Throttled() })
       for (const error of [new Throttled(), wrapped]) {
         expect(after(new DLQPolicy({ includeErrors: [RateLimit] }), 1, error)).toBe(true)
@@ -130,7 +130,7 @@ describe(row('M3'), () => {
   })
 
   describe(clause('M3', 'excludeErrors'), () => {
-    it('an excluded error is not delivered for ever', () => {
+    it('an excluded error is not delivered forever', () => {
       const policy = new DLQPolicy({ excludeErrors: [RateLimit], absoluteCap: 20 })
       expect(after(policy, 19, new RateLimit())).toBe(false)
       expect(after(policy, 20, new RateLimit())).toBe(true)
@@ -187,7 +187,7 @@ describe(row('M3'), () => {
   })
 
   describe(clause('M3', 'overridable shouldDeadLetter'), () => {
-    it('an override that never dead-letters does not deliver for ever', async () => {
+    it('an override that never dead-letters does not deliver forever', async () => {
       class Stubborn extends DLQPolicy {
         override shouldDeadLetter(): boolean {
           return false

@@ -193,7 +193,7 @@ describe(row('M5'), () => {
   )
 
   describe(clause('M5', 'failure → policy → nack min(60·n, 900) s'), () => {
-    it('without a dead letter queue: retried for ever, or replied to and acknowledged, by withoutPolicy', async () => {
+    it('without a dead letter queue: retried forever, or replied to and acknowledged, by withoutPolicy', async () => {
       const bench = aLoop()
       const { requests, clock, onEvent } = bench.parts
       const retrying = new MainLoop({ requests, clock, onEvent, process: fails })

@@ -6,7 +6,7 @@ const well = { ok: true, checks: {}, problems: [] }
 const nothing = async (): Promise<void> => {}
 
 describe('Lifetime', () => {
-  it('refuses work before it is open and after it is closed, and says why', async () => {
+  it('rejects work before it is open and after it is closed, with the reason', async () => {
     const life = new Lifetime('paper')
     const work = (): Promise<string> => life.run(() => 'done')
     await expect(work()).rejects.toMatchObject({
@@ -21,7 +21,7 @@ describe('Lifetime', () => {
     await expect(life.open(nothing)).rejects.toMatchObject(closed)
   })
 
-  it('is not open when opening failed, and can be opened then', async () => {
+  it('is not open after a failed open, and can be opened again', async () => {
     const life = new Lifetime('paper')
     await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(life.state).toBe('new')
@@ -29,7 +29,7 @@ describe('Lifetime', () => {
     expect(life.state).toBe('open')
   })
 
-  it('releases what a failed open took, and tells why it failed even when that fails too', async () => {
+  it('releases the resources of a failed open, and reports its error even if the release fails', async () => {
     const events: string[] = []
     const release = async (): Promise<void> => {
       events.push('released')
@@ -43,7 +43,7 @@ describe('Lifetime', () => {
     expect(events).toEqual(['released'])
   })
 
-  it('releases nothing that another open still uses', async () => {
+  it('releases nothing while another open is in progress', async () => {
     let released = 0
     const life = new Lifetime('paper', { release: async () => void (released += 1) })
     const other = Promise.withResolvers<void>()
@@ -55,7 +55,7 @@ describe('Lifetime', () => {
     expect(released).toBe(1)
   })
 
-  it('makes a wrong configuration of a refusal at open, and leaves an outage as it is', async () => {
+  it('reports a refusal at open as INVALID_CONFIG, and leaves an outage unchanged', async () => {
     const life = new Lifetime('paper', { isRefusal: (cause) => cause === 'wrong password' })
     const failing = (cause: string): Promise<void> =>
       life.open(() => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'no', { cause })))
@@ -67,7 +67,7 @@ describe('Lifetime', () => {
     await expect(failing('no answer')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 
-  it('lets go once, when all that was asked before has ended, also what fails or begins meanwhile', async () => {
+  it('releases once, after all work in progress, including work that fails or starts meanwhile', async () => {
     const life = new Lifetime('paper')
     await life.open(nothing)
     const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -87,7 +87,7 @@ describe('Lifetime', () => {
     expect(told).toEqual(['work', 'let go'])
   })
 
-  it('stays closed when it was closed while it opened', async () => {
+  it('stays closed when it was closed during open', async () => {
     const life = new Lifetime('paper')
     const preparing = Promise.withResolvers<void>()
     let gone = false
@@ -100,7 +100,7 @@ describe('Lifetime', () => {
     expect([life.state, gone]).toEqual(['closed', true])
   })
 
-  it('tells of health what was found, or why nothing could be', async () => {
+  it('reports the health of the store, or why it cannot be checked', async () => {
     const life = new Lifetime('paper')
     const problems = async (look = async () => well): Promise<string[]> =>
       (await life.health(look)).problems

@@ -67,7 +67,7 @@ function says(status: number, body = '', headers: Record<string, string> = {}): 
 }
 
 describe('httpHandler', () => {
-  it('posts the bytes of the payload, with what there is to know in headers', async () => {
+  it('posts the bytes of the payload, with the facts about the letter in headers', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     const { run } = aRun({ order: 42 }, { queue: 'charge-card', traceparent })
     await handler({ headers: { 'x-team': 'payments' } })(run)
@@ -97,7 +97,7 @@ describe('httpHandler', () => {
     expect(verifySignature(signature, body, 'another', systemClock.now())).toBe(false)
   })
 
-  it('sends what a letter says such that no header breaks', async () => {
+  it('sanitizes values of a letter in headers', async () => {
     const { run } = aRun('x', { queue: 'Größe 100%\u2028', traceparent: 'x\r\ny: z' })
     run.letter.payload.contentType = 'text/plain\r\nx-evil: 1'
     await handler()(run)
@@ -108,14 +108,14 @@ describe('httpHandler', () => {
     expect(headers).not.toHaveProperty('x-evil')
   })
 
-  it('takes a 2xx for resolved, whatever else is said', async () => {
+  it('treats a 2xx as success, whatever its body', async () => {
     for (const body of ['', 'ok', '{"ok": true}', '{broken', '[]', 'null']) {
       says(200, body)
       expect(await handler()(aRun(1).run)).toBeUndefined()
     }
   })
 
-  it('takes a 2xx that says "ok": false for failed', async () => {
+  it('treats a 2xx with "ok": false as a failure', async () => {
     says(200, '{"ok": false, "error": {"message": "card declined", "code": "DECLINED"}}')
     expect(await handler()(aRun(1).run)).toEqual({
       ok: false,
@@ -128,7 +128,7 @@ describe('httpHandler', () => {
     })
   })
 
-  it('reads no more than 64 KiB of an answer', async () => {
+  it('reads at most 64 KiB of a response', async () => {
     let written = 0
     answer = (_, response) => {
       response.writeHead(200)
@@ -150,14 +150,14 @@ describe('httpHandler', () => {
     [429, 'rate-limit'],
     [500, 'dependency'],
     [503, 'dependency'],
-  ])('fails with the status %i, which is %s', async (status, category) => {
+  ])('classifies the status %i as %s', async (status, category) => {
     says(status, 'what went wrong')
     const failure = await failureOf(handler()(aRun(1).run))
     expect(failure).toMatchObject({ status, category })
     expect(failure.message).toBe(`127.0.0.1:${port} answered ${status}: what went wrong`)
   })
 
-  it('passes on how long the other side wants to be left alone', async () => {
+  it('passes on Retry-After', async () => {
     says(429, '', { 'retry-after': '7' })
     expect(await failureOf(handler()(aRun(1).run))).toMatchObject({
       category: 'rate-limit',
@@ -165,7 +165,7 @@ describe('httpHandler', () => {
     })
   })
 
-  it('quotes little of an answer, and in one line', async () => {
+  it('quotes the beginning of a response in one line', async () => {
     says(500, `a\r\n${'b'.repeat(5000)}`)
     const { message } = await failureOf(handler()(aRun(1).run))
     expect(message.length).toBeLessThan(400)
@@ -193,14 +193,14 @@ describe('httpHandler', () => {
     expect(got).toHaveLength(1)
   })
 
-  it('gives up when no answer comes in its own time', async () => {
+  it('times out after timeoutMs', async () => {
     const clock = fakeClock()
     answer = () => void clock.advance(5000)
     const failure = await failureOf(handler({ timeoutMs: 5000 }, clock)(aRun(1).run))
     expect(failure).toMatchObject({ name: 'TimeoutError', category: 'timeout' })
   })
 
-  it('fails when the other side hangs up', async () => {
+  it('fails when the server closes the connection', async () => {
     answer = (request) => request.socket.destroy()
     expect(await failureOf(handler()(aRun(1).run))).toMatchObject({ category: 'network' })
     answer = (request, response) => {
@@ -212,10 +212,10 @@ describe('httpHandler', () => {
 
   it.each([
     ['an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'],
-    ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n\r\n'],
+    ['not HTTP', 'SSH-2.0-OpenSSH_9.6\r\n\r\n'],
     ['too many headers', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`],
-    ['a status that there is not', 'HTTP/1.1 999 Odd\r\ncontent-length: 0\r\n\r\n'],
-  ])('fails when the answer is %s', async (_, raw) => {
+    ['an invalid status', 'HTTP/1.1 999 Odd\r\ncontent-length: 0\r\n\r\n'],
+  ])('fails when the response is %s', async (_, raw) => {
     const other = createTcpServer((socket) => {
       socket.on('error', () => {})
       socket.once('data', () => socket.write(raw))
@@ -227,7 +227,7 @@ describe('httpHandler', () => {
     other.close()
   })
 
-  it('does not call a name that leads to a private address', async () => {
+  it('does not call a host name that resolves to a private address', async () => {
     const failure = await failureOf(
       handler({ url: `http://localhost:${port}/`, private: false })(aRun(1).run),
     )
@@ -236,12 +236,12 @@ describe('httpHandler', () => {
     expect(got).toHaveLength(0)
   })
 
-  it('calls it when it may', async () => {
+  it('calls a private address if that is allowed', async () => {
     await handler({ url: `http://localhost:${port}/` })(aRun(1).run)
     expect(got).toHaveLength(1)
   })
 
-  it('refuses a target that cannot be', () => {
+  it('rejects an invalid target', () => {
     expect(() => handler({ private: false })).toThrow(
       expect.objectContaining({ code: 'INVALID_CONFIG' }) as Error,
     )
@@ -279,7 +279,7 @@ describe('targetProblem', () => {
     'http://0.0.0.0/',
     'http://0/',
     'http://[::]/',
-  ])('refuses %s whatever is said', (url) => {
+  ])('rejects %s even if private addresses are allowed', (url) => {
     const problem = targetProblem({ url, private: true })
     expect(problem?.path).toEqual(['url'])
     expect(problem?.text).not.toContain('pw')
@@ -297,13 +297,13 @@ describe('targetProblem', () => {
     'a b',
     'a\r\nb',
     '',
-  ])('refuses the header %j', (name) => {
+  ])('rejects the header %j', (name) => {
     expect(targetProblem({ url: 'https://example.com/', headers: { [name]: 'x' } })).toMatchObject({
       path: ['headers', name],
     })
   })
 
-  it('takes a public URL and headers of one line', () => {
+  it('accepts a public URL and headers without line breaks', () => {
     const url = 'https://example.com:8443/a?b=c'
     expect(targetProblem({ url, headers: { authorization: 'Bearer x' } })).toBeUndefined()
     expect(targetProblem({ url, headers: { x: 'a\r\nb: c' } })).toBeDefined()

@@ -67,7 +67,7 @@ describe.each(['memory', 'sqlite', 'redis'] as const)(
     const { missing, begin } = kind === 'memory' ? memory : mailboxKinds[kind]
 
     it.skipIf(missing)(
-      'publishes to the mailbox, counts over all lives, and parks at the limit',
+      'publishes to the mailbox, counts the replays of all its letters, and parks at the limit',
       async () => {
         const ground = await begin()
         cleanups.push(() => ground.clear())
@@ -149,14 +149,14 @@ async function aMailbox(name: string): Promise<Mailbox> {
 }
 
 describe('DeadLetterQueue.replay', () => {
-  it('publishes what the letter was edited to', async () => {
+  it('publishes the edited payload', async () => {
     const { dlq, requests, letter } = await aDeadLetter()
     await dlq.edit(letter.id, { payload: { order: 2 }, reason: 'typo', by: 'mia' })
     await dlq.replay(letter.id)
     expect((await received(requests)).value()).toEqual({ order: 2 })
   })
 
-  it('tells observers what became of the letter', async () => {
+  it('emits an event for the outcome', async () => {
     const { dlq, letter } = await aDeadLetter()
     const heard: string[] = []
     dlq.on('*', ({ type }) => heard.push(type))
@@ -167,7 +167,7 @@ describe('DeadLetterQueue.replay', () => {
     expect(heard).toEqual(['replayed', 'changed', 'parked', 'changed'])
   })
 
-  it('keeps the letter when the replay could not be recorded, and publishes one message for both tries', async () => {
+  it('keeps the letter when the replay could not be recorded, and publishes one message for both attempts', async () => {
     const store = interrupted(async () => {
       throw new Error('the process ended here')
     })
@@ -179,7 +179,7 @@ describe('DeadLetterQueue.replay', () => {
     expect(await requests.approximateCount()).toBe(1)
   })
 
-  it('keeps the letter when it could not be published', async () => {
+  it('keeps the letter when publishing fails', async () => {
     const { dlq, requests, letter } = await aDeadLetter()
     const failing = Object.assign(Object.create(requests) as Mailbox, {
       send: () => Promise.reject(new RedriveError('MAILBOX_UNAVAILABLE', 'the broker is away')),
@@ -189,7 +189,7 @@ describe('DeadLetterQueue.replay', () => {
     expect(await dlq.get(letter.id)).toEqual(letter)
   })
 
-  it('records a replay of a letter that somebody tagged meanwhile', async () => {
+  it('records a replay of a letter that was tagged concurrently', async () => {
     const store = interrupted(async (inner) => {
       const [letter] = (await inner.find({ limit: 1, payload: true })).items
       const by = { at: letter!.updatedAt, actor: 'tom', guard: 'version' } as const
@@ -201,7 +201,7 @@ describe('DeadLetterQueue.replay', () => {
     expect(await requests.approximateCount()).toBe(1)
   })
 
-  it('says so when the payload was edited while it was published', async () => {
+  it('rejects with VERSION_CONFLICT when the payload was edited concurrently', async () => {
     const store = interrupted(async (inner) => {
       const [letter] = (await inner.find({ limit: 1, payload: true })).items
       const by = { at: letter!.updatedAt, actor: 'tom', guard: 'version' } as const
@@ -214,7 +214,7 @@ describe('DeadLetterQueue.replay', () => {
     await expect(refusal).rejects.toThrow('was published to mailbox requests, but changed')
   })
 
-  it('refuses letters in other states, and unknown options', async () => {
+  it('rejects letters in other states, and unknown options', async () => {
     const { dlq, letter } = await aDeadLetter()
     await dlq.resolve(letter.id)
     await expect(dlq.replay(letter.id)).rejects.toMatchObject({ code: 'ILLEGAL_MOVE' })
@@ -225,8 +225,8 @@ describe('DeadLetterQueue.replay', () => {
   })
 })
 
-describe('the way back', () => {
-  it('goes to a mailbox of the option mailboxes, given by URL or open', async () => {
+describe('the replay route', () => {
+  it('is a mailbox of the option `mailboxes`, by URL or as an object', async () => {
     const { url, clear } = await mailboxKinds.sqlite.begin()
     cleanups.push(clear)
     const { letter } = await aDeadLetter()
@@ -245,7 +245,7 @@ describe('the way back', () => {
       expect((await received(mailbox)).value()).toEqual({ order: 1 })
   })
 
-  it('goes to a mailbox that a resolver finds, and never closes the resolver', async () => {
+  it('is a mailbox of the resolver, which is never closed', async () => {
     const { letter } = await aDeadLetter()
     const opened = await aMailbox('elsewhere')
     const asked: string[] = []
@@ -262,7 +262,7 @@ describe('the way back', () => {
     expect((await received(opened)).headers).toMatchObject({ 'redrive-replays': '1' })
   })
 
-  it('goes to another mailbox when one is named', async () => {
+  it('is another mailbox if `to` names one', async () => {
     const fixed = await aMailbox('requests-fixed')
     const { dlq, requests, letter } = await aDeadLetter({ mailboxes: { 'requests-fixed': fixed } })
     const now = await dlq.replay(letter.id, 'mia', { to: 'requests-fixed' })
@@ -274,7 +274,7 @@ describe('the way back', () => {
     })
   })
 
-  it('leads an operation to a mailbox only when one is named', async () => {
+  it('exists for an operation only if `to` names a mailbox', async () => {
     const inbox = await aMailbox('inbox')
     const dlq = await open()
     const { id } = await dlq.enqueue({ type: 'charge-card', payload: { order: 1 } }, refused())
@@ -286,7 +286,7 @@ describe('the way back', () => {
     })
   })
 
-  it('says which mailbox is not known, and how to give it', async () => {
+  it('is rejected with the name of an unknown mailbox', async () => {
     const { dlq, requests, letter } = await aDeadLetter()
     await requests.close()
     const refusal = dlq.replay(letter.id)
@@ -298,7 +298,7 @@ describe('the way back', () => {
     expect(await dlq.get(letter.id)).toEqual(letter)
   })
 
-  it('asks which one when loops use two mailboxes of one name', async () => {
+  it('is rejected as ambiguous when loops use two mailboxes with one name', async () => {
     const { dlq, letter } = await aDeadLetter()
     const other = await aMailbox('requests')
     await other.send({ order: 2 })
@@ -307,7 +307,7 @@ describe('the way back', () => {
     expect(await dlq.replay(letter.id, 'mia', { to: other })).toMatchObject({ state: 'resolved' })
   })
 
-  it('of a letter of a tap is that tap, with its own limit', async () => {
+  it('is the tap for a letter of a tap, with the limit of the tap', async () => {
     const sent: [ReturnedLetter, number][] = []
     const tap = {
       returnToSource: async (...args: [ReturnedLetter, number]) => void sent.push(args),

@@ -22,7 +22,7 @@ describe('toRedriveError', () => {
     [18, 'TOO_LARGE', /larger than 1 GB/],
     [26, 'STORE_UNSAFE', /not a SQLite database/],
     [99, 'MAILBOX_UNAVAILABLE', /the mailbox failed \(said\)$/],
-  ])('says of %i what it means for the tenant', (errcode, code, message) => {
+  ])('explains %i in terms of the tenant', (errcode, code, message) => {
     const trouble = toRedriveError(withCode(errcode), '/f', tenant)
     expect(trouble.code).toBe(code)
     expect(trouble.message).toMatch(/^sqlite \/f: /)
@@ -39,7 +39,7 @@ describe('toRedriveError', () => {
     ['ENOSPC', /the disk is full/],
     ['EMFILE', /too many files are open/],
     ['ENAMETOOLONG', /too long/],
-  ])('says what to do about %s of the system', (code, message) => {
+  ])('names the fix for the system error %s', (code, message) => {
     const trouble = toRedriveError(Object.assign(new Error('said'), { code }), '/f', tenant)
     expect(trouble.code).toBe('MAILBOX_UNAVAILABLE')
     expect(trouble.message).toMatch(message)

@@ -69,7 +69,7 @@ describe('Polls', () => {
     expect(givenBack).toEqual([])
   })
 
-  it('give each waiter as much as it takes, and continue for those that got nothing', async () => {
+  it('give each waiter up to its maximum, and continue for waiters without messages', async () => {
     const { ask, started } = scene()
     const waiting = ask(3, { max: 3 })
     await nextTurn()
@@ -137,7 +137,7 @@ describe('Polls', () => {
     expect(await next).toHaveLength(1)
   })
 
-  it('release messages at once that nobody waits for', async () => {
+  it('release messages at once that no waiter wants', async () => {
     const { ask, started, givenBack, polls } = scene()
     const stop = new AbortController()
     const [first, second] = ask(2, {}, stop.signal)

@@ -12,7 +12,7 @@ class TimeoutError extends Error {}
 class SlowModelError extends TimeoutError {}
 
 describe('a call that succeeds', () => {
-  it('gives what the operation gives, and keeps nothing', async () => {
+  it('returns the result of the operation and stores nothing', async () => {
     const { executor, letters, heard } = await anExecutor()
     const seen: { attempt: number; aborted: boolean }[] = []
     const result = await executor.execute('llm', ({ attempt, signal }) => {
@@ -25,13 +25,13 @@ describe('a call that succeeds', () => {
     expect(heard('captured')).toEqual([])
   })
 
-  it('does not abort the signal of a run that is over, since its result may still be read', async () => {
+  it('does not abort the signal of a finished run, so that its result can still be read', async () => {
     const { executor } = await anExecutor()
     const signal = await executor.execute('llm', ({ signal }) => signal)
     expect(signal.aborted).toBe(false)
   })
 
-  it('counts its runs from 1', async () => {
+  it('numbers its runs from 1', async () => {
     const { executor, letters } = await anExecutor({ llm: swift })
     const seen: number[] = []
     await executor.execute('llm', async ({ attempt }) => {
@@ -43,20 +43,20 @@ describe('a call that succeeds', () => {
   })
 })
 
-describe('what is retried', () => {
+describe('retryOn', () => {
   const named = { errors: ['RateLimitError', 'TimeoutError'], statuses: [429, 503] }
 
   it.each<[string, unknown]>([
-    ['a listed status, whatever the class', http(503)],
-    ['a listed name, without any status', new RateLimitError('slow down')],
+    ['an error with a listed status, of any class', http(503)],
+    ['an error with a listed name, without a status', new RateLimitError('slow down')],
     ['a subclass of a listed class', new SlowModelError('no answer')],
-    ['a listed name that is only a name', new DOMException('late', 'TimeoutError')],
-    ['a cause of a listed name', new Error('call failed', { cause: new RateLimitError('no') })],
-    ['a cause of a subclass', new Error('call failed', { cause: new SlowModelError('no') })],
-    ['a cause with a listed status', new Error('call failed', { cause: http(429) })],
-    ['a status of the response', Object.assign(new Error('bad'), { response: { status: 503 } })],
-    ['a statusCode', Object.assign(new Error('bad'), { statusCode: 429 })],
-  ])('%s', async (_what, error) => {
+    ['an error whose name property is listed', new DOMException('late', 'TimeoutError')],
+    ['an error whose cause has a listed name', new Error('call failed', { cause: new RateLimitError('no') })],
+    ['an error whose cause is of a subclass', new Error('call failed', { cause: new SlowModelError('no') })],
+    ['an error whose cause has a listed status', new Error('call failed', { cause: http(429) })],
+    ['an error with the status in its response', Object.assign(new Error('bad'), { response: { status: 503 } })],
+    ['an error with a listed statusCode', Object.assign(new Error('bad'), { statusCode: 429 })],
+  ])('retries %s', async (_what, error) => {
     const { executor } = await anExecutor({ mine: { ...swift, retryOn: named } })
     const operation = failing(error)
     expect(await executor.execute('mine', operation)).toBe('done')
@@ -64,18 +64,18 @@ describe('what is retried', () => {
   })
 
   it.each<[string, unknown]>([
-    ['another status', http(404)],
-    ['another name', new TypeError('x is not a function')],
-    ['a string', 'RateLimitError'],
-    ['nothing at all', undefined],
-  ])('not %s', async (_what, error) => {
+    ['an error with another status', http(404)],
+    ['an error with another name', new TypeError('x is not a function')],
+    ['a thrown string', 'RateLimitError'],
+    ['a thrown undefined', undefined],
+  ])('does not retry %s', async (_what, error) => {
     const { executor } = await anExecutor({ mine: { ...swift, retryOn: named } })
     const operation = failing(error)
     expect(await errorOf(executor.execute('mine', operation))).toBe(error)
     expect(operation.runs).toBe(1)
   })
 
-  it('categories, as the rules of the user see them', async () => {
+  it('matches categories that user rules assign', async () => {
     const rules = [{ name: 'odd', when: { code: 'E_ODD' }, category: 'transient' as const }]
     const odd = Object.assign(new Error('odd'), { code: 'E_ODD' })
     const retryOn = { categories: ['transient' as const] }
@@ -83,7 +83,7 @@ describe('what is retried', () => {
     expect(await executor.execute('mine', failing(odd))).toBe('done')
   })
 
-  it('what a function says, and nothing else', async () => {
+  it('retries only the failures that a retryOn function accepts', async () => {
     const seen: unknown[] = []
     const { executor } = await anExecutor({
       mine: {
@@ -102,7 +102,7 @@ describe('what is retried', () => {
     ])
   })
 
-  it('nothing, when the function throws, which is told', async () => {
+  it('retries nothing when the retryOn function throws, and emits the error', async () => {
     const mistake = new Error('mistake')
     const { executor, heard } = await anExecutor({
       mine: {
@@ -118,7 +118,7 @@ describe('what is retried', () => {
     expect(heard('error')).toEqual([{ type: 'error', during: 'retryOn of mine', error: mistake }])
   })
 
-  it('not the answer of an async function, which is no answer yet', async () => {
+  it('does not treat the promise of an async retryOn function as true', async () => {
     const retryOn = (async () => true) as unknown as () => boolean
     const { executor } = await anExecutor({ mine: { ...swift, retryOn } })
     const operation = failing(http(503))
@@ -126,7 +126,7 @@ describe('what is retried', () => {
     expect(operation.runs).toBe(1)
   })
 
-  it('of a policy that says nothing, what passes by itself', async () => {
+  it('retries temporary failures by default', async () => {
     const { executor } = await anExecutor({ mine: { ...swift, attempts: 4 } })
     const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
     expect(await executor.execute('mine', failing(reset, http(429), http(500)))).toBe('done')
@@ -136,7 +136,7 @@ describe('what is retried', () => {
   })
 })
 
-describe('a call that fails for good', () => {
+describe('a call whose last attempt fails', () => {
   it.each([
     ['llm', http(503), 3, 'llm_call', 'dependency'],
     ['github', http(502), 5, 'github_api', 'dependency'],
@@ -148,7 +148,7 @@ describe('a call that fails for good', () => {
       'verification',
       'unknown',
     ],
-  ])('of %s is kept with its runs, in the queue of its kind', async (...row) => {
+  ])('of policy %s is stored in the queue of the policy, with the number of its attempts', async (...row) => {
     const [policy, error, attempts, queue, category] = row
     const { executor, letters } = await anExecutor({ [policy]: swift })
     const operation = failing(...Array.from({ length: 9 }, () => error))
@@ -164,7 +164,7 @@ describe('a call that fails for good', () => {
     expect(decodePayload(letter!.payload)).toEqual(payload)
   })
 
-  it('rethrows the very object that the operation threw last', async () => {
+  it('rethrows the same object that the operation threw last', async () => {
     const { executor } = await anExecutor({ llm: { ...swift, breaker: false } })
     const errors = [http(503), http(503), Object.freeze(http(503))]
     expect(await errorOf(executor.execute('llm', failing(...errors)))).toBe(errors[2])
@@ -172,7 +172,7 @@ describe('a call that fails for good', () => {
       expect(await errorOf(executor.execute('llm', failing(thrown)))).toBe(thrown)
   })
 
-  it('rethrows what an operation throws that is no promise', async () => {
+  it('rethrows the error of a synchronous operation', async () => {
     const { executor, letters } = await anExecutor()
     const error = new Error('at once')
     const operation = (): never => {
@@ -182,7 +182,7 @@ describe('a call that fails for good', () => {
     expect(await letters()).toHaveLength(1)
   })
 
-  it('is kept when it is permanent too, parked for a person', async () => {
+  it('is stored as a parked letter when the failure is permanent', async () => {
     const { executor, letters } = await anExecutor()
     const operation = failing(http(404))
     await errorOf(executor.execute('github', operation, { operation: { payload: 1 } }))
@@ -192,7 +192,7 @@ describe('a call that fails for good', () => {
     ])
   })
 
-  it('is kept with all that the context says', async () => {
+  it('is stored with every field of the context', async () => {
     const { executor, letters } = await anExecutor()
     const context = {
       operation: {
@@ -227,7 +227,7 @@ describe('a call that fails for good', () => {
     ])
   })
 
-  it('goes to the queue of its policy, or else to one of the same name', async () => {
+  it('goes to the queue that the policy sets, or to a queue with the name of the policy', async () => {
     const { executor, letters } = await anExecutor({ search: { queue: 'lookups' }, mail: {} })
     const context = { operation: { payload: 1 } }
     await errorOf(executor.execute('search', failing(http(400)), context))
@@ -235,7 +235,7 @@ describe('a call that fails for good', () => {
     expect((await letters()).map(({ queue }) => queue)).toEqual(['lookups', 'mail'])
   })
 
-  it('is parked and marked when there is nothing to replay', async () => {
+  it('is parked and tagged as not replayable when it has no payload', async () => {
     const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
     await errorOf(executor.execute('llm', failing(http(503))))
     await errorOf(executor.execute('llm', failing(http(503)), { tags: ['mine'] }))
@@ -251,13 +251,13 @@ describe('a call that fails for good', () => {
     ])
   })
 
-  it('is retried without a payload when the caller chose how', async () => {
+  it('is retried without a payload when the caller sets a retry policy', async () => {
     const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
     await errorOf(executor.execute('llm', failing(http(503)), { policy: exponential() }))
     expect(await letters()).toMatchObject([{ state: 'pending', tags: [] }])
   })
 
-  it('ends with its own error when the letter cannot be kept, and that is told', async () => {
+  it('rejects with its own error when the letter cannot be stored, and emits the other error', async () => {
     const { executor, letters, heard } = await anExecutor({}, { maxItems: 1 })
     const errors = [http(400), http(401), http(402)]
     for (const error of errors)
@@ -269,7 +269,7 @@ describe('a call that fails for good', () => {
     ])
   })
 
-  it('ends with its own error when the payload is too large', async () => {
+  it('rejects with its own error when the payload is too large', async () => {
     const { executor, heard } = await anExecutor()
     const error = http(400)
     const context = { operation: { payload: 'x'.repeat(2000) } }
@@ -279,7 +279,7 @@ describe('a call that fails for good', () => {
 })
 
 describe('a fallback', () => {
-  it('gives the result in place of the error, and then nothing is kept', async () => {
+  it('returns its result instead of the error, and nothing is stored', async () => {
     const seen: unknown[] = []
     const fallback = (error: unknown): string => {
       seen.push(error)
@@ -292,7 +292,7 @@ describe('a fallback', () => {
     expect(await letters()).toEqual([])
   })
 
-  it('declines by throwing what it was given', async () => {
+  it('declines by rethrowing the error that it received', async () => {
     const fallback = async (given: unknown): Promise<never> => {
       throw given
     }
@@ -303,7 +303,7 @@ describe('a fallback', () => {
     expect(heard('error')).toEqual([])
   })
 
-  it('that fails itself is told, and the original error is kept and rethrown', async () => {
+  it('that fails is reported, and the original error is stored and rethrown', async () => {
     const broken = new Error('the cache is empty')
     const fallback = (): never => {
       throw broken
@@ -316,8 +316,8 @@ describe('a fallback', () => {
   })
 })
 
-describe('inside a redelivery', () => {
-  it('the policy runs as ever, and no letter is made', async () => {
+describe('the executor inside a redelivery', () => {
+  it('runs the policy as usual and stores no letter', async () => {
     const { executor, letters } = await anExecutor({ llm: swift })
     const error = http(503)
     const operation = failing(error, error, error)
@@ -330,7 +330,7 @@ describe('inside a redelivery', () => {
     expect(await letters()).toEqual([])
   })
 
-  it('a failure that the handler catches gets a letter of its own', async () => {
+  it('stores a letter for a failure that the handler catches', async () => {
     const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
     const input = { prompt: 'hi' }
     const context = { operation: { payload: input } }
@@ -343,7 +343,7 @@ describe('inside a redelivery', () => {
     expect(Buffer.from(letter!.payload.bytes).toString()).toBe('{"prompt":"hi"}')
   })
 
-  it('a handler that uses the executor fails and resolves the one letter there is', async () => {
+  it('fails and resolves the letter whose handler uses it, without a second letter', async () => {
     const { executor, letters, store } = await anExecutor({ llm: { ...swift, attempts: 2 } })
     const dlq = await DeadLetterQueue.open(store, { pollMs: 5 })
     const operation = failing(http(500), http(500), http(500), http(500))
@@ -370,8 +370,8 @@ describe('inside a redelivery', () => {
   })
 })
 
-describe('names and options', () => {
-  it('the built-in policies have the numbers that were asked for', () => {
+describe('policies of an executor', () => {
+  it('have the documented values when built in', () => {
     const row = (name: keyof typeof resiliencePolicies): unknown[] => {
       const { attempts, initialDelayMs, maxDelayMs, multiplier, jitter, timeoutMs, breaker } =
         resiliencePolicies[name]
@@ -384,7 +384,7 @@ describe('names and options', () => {
     expect(row('verification')).toEqual([3, 2000, 30_000, 2, 0, 180_000, false])
   })
 
-  it('a policy of the name of a built-in one changes only what it says', async () => {
+  it('override only the given fields of a built-in policy with the same name', async () => {
     const { executor } = await anExecutor({ llm: { ...swift, attempts: 2 } })
     const [first, second] = [http(503), http(503)]
     const operation = failing(first, second)
@@ -394,12 +394,12 @@ describe('names and options', () => {
     expect(other.runs).toBe(1)
   })
 
-  it('a policy whose letters could have no queue is refused', async () => {
+  it('are rejected when the queue name is invalid', async () => {
     for (const policies of [{ '': {} }, { a: { queue: '' } }, { a: { queue: 'x\n' } }])
       expect(await errorOf(anExecutor(policies))).toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('an unknown policy is refused with the known and the nearest name, and runs nothing', async () => {
+  it('are rejected when unknown, with the known and the nearest name, before a run', async () => {
     const { executor } = await anExecutor({ search: {} })
     const operation = failing()
     expect(await errorOf(executor.execute('gihub', operation))).toMatchObject({
@@ -414,7 +414,7 @@ describe('names and options', () => {
     expect(() => executor.state('nothing')).toThrow('unknown policy "nothing"')
   })
 
-  it('a context that no letter can have is refused before anything runs', async () => {
+  it('reject an invalid context before a run', async () => {
     const { executor } = await anExecutor()
     const operation = failing()
     for (const context of [
@@ -457,7 +457,7 @@ describe('names and options', () => {
     [{ a: { fallback: 'no' } }, 'must be a function'],
     [{ a: 7 }, 'executor option "policies.a"'],
     [{ llm: { breaker: { successes: 9 } } }, '9) must not be above halfOpenCalls (3)'],
-  ])('%j is refused', async (policies, message) => {
+  ])('reject %j', async (policies, message) => {
     const error = await errorOf(anExecutor(policies as never))
     expect(error).toMatchObject({ code: 'INVALID_CONFIG' })
     expect(String(error)).toContain(message)
@@ -477,7 +477,7 @@ describe('the idempotency key of a call', () => {
     expect(keys).toEqual(Array(3).fill(`${letter!.id}:1:0`))
   })
 
-  it('derives from the id that the context gives', async () => {
+  it('derives from the id in the context', async () => {
     const { executor } = await anExecutor()
     const id = '0198c0de-0000-7000-8000-000000000042'
     expect(await executor.execute('llm', ({ idempotencyKey }) => idempotencyKey, { id })).toBe(
@@ -485,7 +485,7 @@ describe('the idempotency key of a call', () => {
     )
   })
 
-  it('is that of the letter where its handler makes the same call again', async () => {
+  it('is the key of the letter when its handler repeats the same call', async () => {
     const { executor } = await anExecutor()
     const payload = encodePayload({ prompt: 'hi' })
     const letter = aLetter({ queue: 'llm_call', payload })

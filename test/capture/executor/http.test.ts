@@ -51,13 +51,13 @@ const policies = {
   hasty: { attempts: 2, initialDelayMs: 1, maxDelayMs: 1, timeoutMs: 100 },
 }
 
-describe('over HTTP', () => {
+describe('an executor over HTTP', () => {
   it.each<[string, RequestListener]>([
     ['a 429', status(429, { 'retry-after': '0' })],
     ['a 500', status(500)],
     ['a 503', status(503)],
     ['a reset', reset],
-  ])('%s is retried until it is well', async (_what, answer) => {
+  ])('retries %s until the request succeeds', async (_what, answer) => {
     const url = await serving(answer, answer, ok)
     const { executor, letters } = await anExecutor(policies)
     const seen: number[] = []
@@ -75,7 +75,7 @@ describe('over HTTP', () => {
     ['a 503', status(503), { category: 'dependency', attempts: 3, failure: { status: 503 } }],
     ['a reset', reset, { category: 'network', attempts: 3, failure: { name: 'TypeError' } }],
     ['a 404', status(404), { category: 'permanent', attempts: 1, state: 'parked' }],
-  ])('%s that stays is kept', async (_what, answer, expected) => {
+  ])('stores a letter for %s that persists', async (_what, answer, expected) => {
     const url = await serving(answer)
     const { executor, letters } = await anExecutor(policies)
     let last: unknown
@@ -97,7 +97,7 @@ describe('over HTTP', () => {
     expect(await letters()).toMatchObject([{ queue: 'http', ...expected }])
   })
 
-  it('no answer at all ends in a TimeoutError, and the request is given up', async () => {
+  it('rejects with a TimeoutError without a response, and closes the connection', async () => {
     const closed: Promise<unknown>[] = []
     const url = await serving((request, response) => {
       closed.push(once(request.socket, 'close'))
@@ -111,7 +111,7 @@ describe('over HTTP', () => {
     expect(await letters()).toMatchObject([{ category: 'timeout', attempts: 2 }])
   })
 
-  it('a wait that the server wants longer than allowed is left to the letter', async () => {
+  it('leaves a Retry-After above the maximum delay to the letter', async () => {
     const url = await serving(status(429, { 'retry-after': '120' }), ok)
     const { executor, letters } = await anExecutor(policies)
     await errorOf(
@@ -122,7 +122,7 @@ describe('over HTTP', () => {
     ])
   })
 
-  it('the body of an answer can be read after the call', async () => {
+  it('lets the caller read the response body after the call', async () => {
     const url = await serving((_request, response) => {
       response.write('hel')
       setImmediate(() => response.end('lo'))

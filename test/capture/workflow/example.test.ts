@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 
-it('the example runs each repository until it succeeds, and none again after that', async () => {
+it('the example retries each repository until it succeeds, and then runs it no more', async () => {
   const example = join(import.meta.dirname, '../../../examples/workflow.ts')
   const { stdout } = await promisify(execFile)(process.execPath, [example])
   expect(stdout.trim().split('\n')).toEqual([

@@ -39,7 +39,7 @@ describe('picture', () => {
     [24, 3],
     [24, 100],
     [40, 100],
-  ])('fills a terminal of %i rows and 80 columns, with %i events', async (rows, events) => {
+  ])('fills a terminal of %i rows and 80 columns with %i events', async (rows, events) => {
     const lines = await aPicture(rows, events)
     expect(lines).toHaveLength(rows - 1)
     expectToFit(lines.join('\n'))
@@ -49,7 +49,7 @@ describe('picture', () => {
     )
   })
 
-  it('shows no events where there is no room', async () => {
+  it('omits events that do not fit', async () => {
     expect((await aPicture(10, 5)).filter((line) => line.includes(' captured '))).toEqual([])
   })
 })

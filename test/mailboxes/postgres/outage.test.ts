@@ -11,7 +11,7 @@ import { backend } from '../../servers/servers.ts'
 const unavailable = { code: 'MAILBOX_UNAVAILABLE' }
 
 describe.skipIf(lacksPrivate.postgres())(
-  'postgresMailbox on a server that goes away',
+  'postgresMailbox during an outage of its server',
   { timeout: 60_000 },
   () => {
     let server: PrivateServer
@@ -140,7 +140,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
   })
 
   it.each(['before', 'after'] as const)(
-    'keeps a message once when it is cut off %s the commit',
+    'stores a message once when the connection of a send is cut %s the commit',
     async (when) => {
       proxy.cutAt('INSERT', when)
       await mailbox.send('once', { id: 'mine' })
@@ -170,7 +170,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
   })
 
   it.each(['before', 'after'] as const)(
-    'does not know of an acknowledge that is cut off %s the commit, and does when asked again',
+    'rejects an acknowledge that is cut %s the commit, and accepts it when repeated',
     async (when) => {
       await direct.send('work')
       const [message] = await mailbox.receive()

@@ -26,7 +26,7 @@ describe('the address of a postgresMailbox', () => {
     { schema: '"' },
     { poolSize: 1.5 },
     { retentionSeconds: -1 },
-  ])('is refused without telling a secret: %j', (options) => {
+  ])('is rejected without showing a secret: %j', (options) => {
     expect(made(options)).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }))
     expect(made(options)).not.toThrow(/secret/)
   })
@@ -174,7 +174,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect(found.map((message) => message.value())).toEqual(['c', 'a', 'b'])
   })
 
-  it('keeps messages in the order of their calls, though none was awaited', async () => {
+  it('keeps messages in the order of their calls, even if none was awaited', async () => {
     const mailbox = await open()
     const sent = await Promise.all(Array.from({ length: 300 }, (_, n) => mailbox.send(n)))
     const taken: string[] = []
@@ -194,7 +194,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('uses an index though the statistics say that the table is empty', async () => {
+  it('uses an index although the statistics report an empty table', async () => {
     const mailbox = await open()
     const { name } = place
     await ask(`ALTER TABLE "${name}".messages SET (autovacuum_enabled = off)`)

@@ -114,7 +114,7 @@ describe('sqsMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(10)
   })
 
-  it('rejects what SQS would: a delay over 900 seconds, headers beyond the limit', async () => {
+  it('rejects a delay over 900 seconds and too many headers, like SQS', async () => {
     const mailbox = await opened()
     const refused = expect.objectContaining({ code: 'INVALID_INPUT' }) as Error
     await expect(mailbox.send('x', { delaySeconds: 901 })).rejects.toThrow(refused)
@@ -154,7 +154,7 @@ describe('sqsMailbox', () => {
     })
   })
 
-  it('gives all messages of one answer of a FIFO queue to one waiter, since they may be of one group', async () => {
+  it('gives all messages of one response of a FIFO queue to one waiter, since they may be of one group', async () => {
     const asked: unknown[] = []
     const mailbox = await opened({
       name: `${freshName()}.fifo`,

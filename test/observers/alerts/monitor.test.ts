@@ -37,7 +37,7 @@ const stores: [string, (clock: FakeClock) => Promise<[Store, Store]>][] = [
 ]
 
 describe.each(stores)('AlertMonitor on %s', (_, open) => {
-  it('tells when a rule is crossed and when it no longer is, and not in between', async () => {
+  it('emits one event when a rule is crossed and one when it clears', async () => {
     const clock = fakeClock()
     const [store] = await open(clock)
     const { look, told, monitor, events } = aWatcher(store, clock)
@@ -54,7 +54,7 @@ describe.each(stores)('AlertMonitor on %s', (_, open) => {
     expect(await monitor.raised()).toEqual([])
   })
 
-  it('reports no alert again after a restart, and knows the raised ones', async () => {
+  it('does not repeat an alert after a restart, and lists the raised ones', async () => {
     const clock = fakeClock()
     const [store, again] = await open(clock)
     world.exhausted = 1
@@ -68,7 +68,7 @@ describe.each(stores)('AlertMonitor on %s', (_, open) => {
     expect(restarted.told()).toEqual(['-some-exhausted'])
   })
 
-  it('has exactly one of several processes tell of each change', async () => {
+  it('emits each change from exactly one of several processes', async () => {
     const clock = fakeClock()
     const [one, two] = await open(clock)
     const watchers = [one, two, one, two].map((store) => aWatcher(store, clock))
@@ -86,7 +86,7 @@ describe.each(stores)('AlertMonitor on %s', (_, open) => {
     expect(watchers.flatMap(({ events }) => events)).toHaveLength(5)
   })
 
-  it('shares among processes how long a condition has held', async () => {
+  it('shares the start of a condition among processes', async () => {
     const clock = fakeClock()
     const [one, two] = await open(clock)
     const rules = [{ ...rule, forMs: 100_000 }]
@@ -108,7 +108,7 @@ describe('AlertMonitor', () => {
     return { clock, store }
   }
 
-  it('raises in time though a clock was ahead when the condition began to hold', async () => {
+  it('raises in time although the clock was ahead at the start of the condition', async () => {
     const { clock, store } = await setUp()
     const { look, told } = aWatcher(store, clock, { rules: [{ ...rule, forMs: 100_000 }] })
     world.exhausted = 1
@@ -122,7 +122,7 @@ describe('AlertMonitor', () => {
     expect(told()).toEqual(['+some-exhausted'])
   })
 
-  it('looks at once and then every so often, one look at a time, and stops after the one under way', async () => {
+  it('checks at once and then every interval, never twice at a time, and finishes the last check on stop', async () => {
     const { clock, store } = await setUp()
     const gates: ReturnType<typeof deferred<Measures>>[] = []
     const { monitor } = aWatcher(store, clock, {
@@ -149,7 +149,7 @@ describe('AlertMonitor', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('starts the next look only after the one in progress when it is started again', async () => {
+  it('starts the next check after the one in progress when it is restarted', async () => {
     const { clock, store } = await setUp()
     const gate = deferred<Measures>()
     let looks = 0
@@ -170,7 +170,7 @@ describe('AlertMonitor', () => {
     await monitor.stop()
   })
 
-  it('tells trouble while the store is away, and neither clears nor repeats what stood', async () => {
+  it('emits errors while the store is unreachable, and neither clears nor repeats raised alerts', async () => {
     const { clock, store } = await setUp()
     let away = false
     const records: Records = {
@@ -196,7 +196,7 @@ describe('AlertMonitor', () => {
     await monitor.stop()
   })
 
-  it('tells trouble when measuring fails, and goes on', async () => {
+  it('emits an error when measuring fails, and continues', async () => {
     const { clock, store } = await setUp()
     let fails = true
     const { monitor, told, events } = aWatcher(store, clock, {
@@ -215,9 +215,9 @@ describe('AlertMonitor', () => {
   })
 
   it.each([
-    ['was carried out', true],
-    ['was not', false],
-  ])('tells once when a write broke off and %s', async (_, carriedOut) => {
+    ['took effect', true],
+    ['did not take effect', false],
+  ])('emits an alert once when the connection is lost during a write that %s', async (_, carriedOut) => {
     const { clock, store } = await setUp()
     let breaks = true
     const records: Records = {
@@ -241,7 +241,7 @@ describe('AlertMonitor', () => {
     expect([...told(), ...other.told()]).toEqual(['+some-exhausted'])
   })
 
-  it('takes a record that it cannot read for nothing standing', async () => {
+  it('treats an unreadable record as no raised alert', async () => {
     const { clock, store } = await setUp()
     await store.records.put('alert', rule.name, { alert: 'yes' })
     const { look, told, monitor } = aWatcher(store, clock)
@@ -251,7 +251,7 @@ describe('AlertMonitor', () => {
     expect(told()).toEqual(['+some-exhausted'])
   })
 
-  it('reads all that stands, page by page', async () => {
+  it('reads all raised alerts, page by page', async () => {
     const { clock, store } = await setUp()
     const rules = Array.from({ length: 250 }, (_, index) => ({ ...rule, name: `rule-${index}` }))
     const { look, told, monitor } = aWatcher(store, clock, { rules })
@@ -283,13 +283,13 @@ describe('AlertMonitor', () => {
   })
 })
 
-describe('AlertMonitor, of breakers', () => {
+describe('AlertMonitor with breakers', () => {
   const turned = (
     state: 'open' | 'half-open' | 'closed',
     kind: 'queue' | 'dependency' = 'queue',
   ): RedriveEvent => ({ type: 'breaker', kind, name: 'mail', state })
 
-  it('raises when one is open at a look, and clears when it has closed', async () => {
+  it('raises when a breaker is open at a check, and clears when it has closed', async () => {
     const clock = fakeClock()
     const { monitor, hub, told } = aWatcher(memoryStore({ clock }), clock)
     monitor.start()
@@ -313,7 +313,7 @@ describe('AlertMonitor, of breakers', () => {
     await monitor.stop()
   })
 
-  it('does not miss one that turns while it is stopped', async () => {
+  it('does not miss a breaker that changes while the monitor is stopped', async () => {
     const clock = fakeClock()
     const { hub, look, told } = aWatcher(memoryStore({ clock }), clock)
     hub.emit(turned('open'))
@@ -324,7 +324,7 @@ describe('AlertMonitor, of breakers', () => {
     expect(told()).toEqual(['+breaker-open:mail', '-breaker-open:mail'])
   })
 
-  it('does not miss one that closes during a look', async () => {
+  it('does not miss a breaker that closes during a check', async () => {
     const clock = fakeClock()
     const gate = deferred()
     let looks = 0
@@ -345,7 +345,7 @@ describe('AlertMonitor, of breakers', () => {
     await monitor.stop()
   })
 
-  it('clears after a while what a process that died, or a rule that is gone, left behind', async () => {
+  it('clears the alerts of a dead process and of a removed rule after a while', async () => {
     const clock = fakeClock()
     const store = memoryStore({ clock })
     const dying = aWatcher(store, clock)
@@ -369,7 +369,7 @@ describe('AlertMonitor, of breakers', () => {
     await monitor.stop()
   })
 
-  it('does not count the time in which it could not look', async () => {
+  it('does not count the time in which checks failed', async () => {
     const clock = fakeClock()
     const store = memoryStore({ clock })
     world.exhausted = 1
@@ -394,7 +394,7 @@ describe('AlertMonitor, of breakers', () => {
     await monitor.stop()
   })
 
-  it('leaves alone what another process vouches for, however seldom it looks', async () => {
+  it('keeps alerts that another process still confirms, whatever its interval', async () => {
     const clock = fakeClock()
     const store = memoryStore({ clock })
     const seldom = aWatcher(store, clock, { everyMs: 10 * everyMs })

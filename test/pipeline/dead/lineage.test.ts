@@ -19,7 +19,7 @@ const own: Headers = [
 ]
 
 describe('lineage', () => {
-  it('is written to a header, besides the existing ones', () => {
+  it('is written to a header, in addition to the existing ones', () => {
     const lineage = { reprocessed: 2, firstFailedMs: 1_700_000_000_000, dead: 'k', replay: 'r' }
     const headers = withLineage(own, lineage)
     expect(lineageIn(headers)).toEqual(lineage)

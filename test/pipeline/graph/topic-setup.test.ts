@@ -69,7 +69,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
       return message.replaceAll(`${place.name}.`, '')
     })
 
-  it('creates missing topics, such that dead records stay and fit', async () => {
+  it('creates missing topics with settings that keep and accept dead records', async () => {
     const node = aNode({ dlqRetentionMs: 86_400_000 })
     expect(await createTopics(cluster, [node])).toEqual([])
     expect(await ours()).toEqual([node.dlq.topic, node.inputTopic, node.dlq.quarantineTopic])

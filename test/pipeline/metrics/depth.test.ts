@@ -51,7 +51,7 @@ function dead(node: string, graph = 'g'): Buffer {
   })
 }
 
-describe('Standing', () => {
+describe('DeadRecordDepth', () => {
   it('reports an error if the cluster is unreachable', { timeout: 30_000 }, async () => {
     const nodes = [{ cluster: 'c', graph: 'g', node: 'n', topic: 'dlq.c.n' }]
     const cluster = new Cluster({
@@ -76,7 +76,7 @@ describe('Standing', () => {
   })
 })
 
-describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
+describe.skipIf(missing)('DeadRecordDepth on Kafka', { timeout: 60_000 }, () => {
   let place: Place
   let admin: Admin
   let producer: Producer

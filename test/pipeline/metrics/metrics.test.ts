@@ -112,7 +112,7 @@ describe('PipelineMetrics', () => {
     expect(found.get(`pipestream_dlq_oldest_age_seconds{${labels},topic="${topic}"}`)).toBe(0)
   })
 
-  it('leaves out an unknown depth, and counts that; other nodes keep theirs', async () => {
+  it('omits an unknown depth of a node and counts the failure, but not for other nodes', async () => {
     const { metrics, standing, troubles } = metricsOf()
     standing.push({ ...parser, topic, error: away })
     standing.push({ ...parser, node: 'other', topic: 'other', depth: 3, oldestMs: undefined })

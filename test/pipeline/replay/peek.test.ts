@@ -40,7 +40,7 @@ const seenIn = (sealed: Buffer): object | undefined => {
 
 const [plain] = fc.sample(dead, { numRuns: 1, seed: 1 })
 
-describe('glance', () => {
+describe('peekEnvelope', () => {
   it('agrees with the general decoder', () => {
     fc.assert(
       fc.property(dead, (one) => {

@@ -26,7 +26,7 @@ async function killedAfter(count: number, folder: string): Promise<string[]> {
   return text.split('\n').slice(0, -1)
 }
 
-it('what was acknowledged before kill -9 is in the store after the drain, in order', async () => {
+it('letters acknowledged before kill -9 are in the store after the drain, in order', async () => {
   await using folder = await aFolder()
   const spool = join(folder.path, 'spool')
   const chance = fakeClock(0, 7)

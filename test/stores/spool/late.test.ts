@@ -50,7 +50,7 @@ const kinds: { kind: string; lacks: string | undefined; begin: () => Promise<Lat
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, number) => number)
 
-describe.each(kinds)('a queue that starts while $kind is away', ({ lacks, begin }) => {
+describe.each(kinds)('a queue that starts while $kind is unreachable', ({ lacks, begin }) => {
   describe.skipIf(lacks)('', { timeout: 120_000 }, () => {
     let server: LateServer
     beforeAll(async () => {
@@ -58,7 +58,7 @@ describe.each(kinds)('a queue that starts while $kind is away', ({ lacks, begin 
     }, 120_000)
     afterAll(() => server?.remove(), 60_000)
 
-    it('captures to the spool, and redelivers in order once the server is there', async () => {
+    it('captures to the spool, and redelivers in order once the server is up', async () => {
       await using folder = await aFolder()
       await server.stop()
       const events: RedriveEvent[] = []
@@ -98,7 +98,7 @@ describe.each(kinds)('a queue that starts while $kind is away', ({ lacks, begin 
       await dlq.close()
     })
 
-    it('leaves its letters to the next process when it is killed before the server is there', async () => {
+    it('leaves its letters to the next process when it is killed before the server is up', async () => {
       await using folder = await aFolder()
       const spoolPath = join(folder.path, 'spool')
       await server.stop()

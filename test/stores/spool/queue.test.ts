@@ -34,8 +34,8 @@ async function aQueue(options: QueueOptions) {
   return { dlq, is, clock, events, until }
 }
 
-describe('a queue whose store is away', () => {
-  it('keeps letters in the spool, says so, and redelivers them when the store is back', async () => {
+describe('a queue whose store is unreachable', () => {
+  it('stores letters in the spool, reports it, and redelivers them once the store is reachable', async () => {
     await using folder = await aFolder()
     const { dlq, is, events, until } = await aQueue({ spoolPath: folder.path })
     const seen: unknown[] = []
@@ -56,7 +56,7 @@ describe('a queue whose store is away', () => {
     await dlq.close()
   })
 
-  it('rethrows the error of a guarded call, which is kept', async () => {
+  it('rethrows the error of a guarded call, and spools its letter', async () => {
     await using folder = await aFolder()
     const { dlq } = await aQueue({ spoolPath: folder.path })
     const failure = new Error('declined')
@@ -66,7 +66,7 @@ describe('a queue whose store is away', () => {
     await dlq.close()
   })
 
-  it('refuses letters where that is asked for, or where there is no place for them', async () => {
+  it('rejects letters with onStoreDown: fail, or without a spool folder', async () => {
     await using folder = await aFolder()
     for (const options of [{}, { spoolPath: folder.path, onStoreDown: 'fail' }] as const) {
       const { dlq } = await aQueue(options)
@@ -79,7 +79,7 @@ describe('a queue whose store is away', () => {
     expect(readdirSync(folder.path)).toEqual([])
   })
 
-  it('keeps them in memory where that is asked for, and is not well', async () => {
+  it('holds letters in memory with onStoreDown: memory, and reports it in health', async () => {
     const { dlq, is, until } = await aQueue({ onStoreDown: 'memory' })
     await dlq.enqueue({ type: 'a' }, new Error('b'))
     const { ok, problems } = await dlq.health()
@@ -91,8 +91,8 @@ describe('a queue whose store is away', () => {
   })
 })
 
-describe('the place of a spool', () => {
-  it('is beside the file of a durable store that was given by URL, for as long as it is needed', async () => {
+describe('the spool folder', () => {
+  it('is next to the file of a SQLite store opened by URL, and is removed on close', async () => {
     await using folder = await aFolder()
     const file = join(folder.path, 'letters.db')
     const dlq = await DeadLetterQueue.open(`sqlite:${file}`)
@@ -102,7 +102,7 @@ describe('the place of a spool', () => {
     expect(existsSync(`${file}-spool`)).toBe(false)
   })
 
-  it('must be given for any other', async () => {
+  it('is required for any other store', async () => {
     const refusal = { code: 'INVALID_CONFIG' }
     const store = await connect('memory:', systemClock)
     for (const given of ['memory:', store])
@@ -111,7 +111,7 @@ describe('the place of a spool', () => {
       )
   })
 
-  it('must be one that can be written to', async () => {
+  it('must be writable', async () => {
     await using folder = await aFolder()
     const url = `sqlite:${join(folder.path, 'letters.db')}`
     const opening = DeadLetterQueue.open(url, { spoolPath: '/dev/null/spool' })
@@ -121,7 +121,7 @@ describe('the place of a spool', () => {
     })
   })
 
-  it('does not change with a password, and does not tell it', () => {
+  it('does not depend on the password, and does not contain it', () => {
     const path = spoolPathOf('postgres://ada:secret@db/letters')
     expect(path).toBe(spoolPathOf('postgres://bob:other@db/letters'))
     expect(path).not.toBe(spoolPathOf('postgres://ada:secret@db/others'))
@@ -129,7 +129,7 @@ describe('the place of a spool', () => {
     expect(spoolPathOf('sqlite:///var/a.db')).toBe('/var/a.db-spool')
   })
 
-  it('can be looked at from outside', async () => {
+  it('can be inspected by another process', async () => {
     await using folder = await aFolder()
     const file = join(folder.path, 'letters.db')
     const { dlq } = await aQueue({ spoolPath: `${file}-spool` })

@@ -32,8 +32,8 @@ const idsOf = (letters: readonly DeadLetter[]): string[] => letters.map(({ id })
 const some = (count: number, overrides: Partial<DeadLetter> = {}): DeadLetter[] =>
   Array.from({ length: count }, () => aLetter(overrides))
 
-describe('while the store is away', () => {
-  it('letters wait on disk, and come to the store in their order once it is back', async () => {
+describe('a spool while the store is unreachable', () => {
+  it('holds letters on disk, and writes them to the store in order once it is reachable', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     const { store, its, spooled, clock } = bench
@@ -57,7 +57,7 @@ describe('while the store is away', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('it is asked less and less often, and by one letter', async () => {
+  it('retries with growing delays, with one letter at a time', async () => {
     await using bench = await aSpool()
     let asked = 0
     bench.its.mood = 'away'
@@ -72,7 +72,7 @@ describe('while the store is away', () => {
     expect(asked).toBeLessThan(60)
   })
 
-  it('what it kept without a word is not kept twice', async () => {
+  it('does not store a letter twice whose acknowledgement was lost', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     bench.its.mood = 'lost'
@@ -83,7 +83,7 @@ describe('while the store is away', () => {
     expect(await bench.store.tally('state')).toEqual(new Map([['pending', 3]]))
   })
 
-  it('one that does not answer counts as away after its time', async () => {
+  it('treats a store that does not respond in time as unreachable', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path, timeoutMs: 2000 })
     bench.its.mood = 'hung'
@@ -97,7 +97,7 @@ describe('while the store is away', () => {
   })
 
   it.each(['INVALID_INPUT', 'CLOSED', 'STORE_UNSAFE'] as const)(
-    'an answer of %s is no absence, and is passed on',
+    'passes on %s, which is not an outage',
     async (code) => {
       await using folder = await aFolder()
       await using bench = await aSpool({ path: folder.path })
@@ -107,7 +107,7 @@ describe('while the store is away', () => {
     },
   )
 
-  it('nothing else is kept from the caller', async () => {
+  it('passes other calls to the store', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     bench.its.mood = 'away'
@@ -139,8 +139,8 @@ async function aLateStore(options: SpoolOptions = {}, seed = 1) {
   return { late, inner, its, clock, events, until, comeBack: () => (its.open = () => inner.open()) }
 }
 
-describe('a store that is away when it is opened', () => {
-  it.each(['on disk', 'in memory'])('is opened later, and gets what waited %s', async (where) => {
+describe('a store that is unreachable when it is opened', () => {
+  it.each(['on disk', 'in memory'])('is opened later, and receives the letters that waited %s', async (where) => {
     await using folder = await aFolder()
     const options = where === 'on disk' ? { path: folder.path } : {}
     const { late, inner, clock, events, until, comeBack } = await aLateStore(options)
@@ -163,7 +163,7 @@ describe('a store that is away when it is opened', () => {
     await late.close()
   })
 
-  it('is opened also when no letter waits', async () => {
+  it('is opened later even if no letter waits', async () => {
     const { late, clock, until, comeBack } = await aLateStore()
     await late.open()
     comeBack()
@@ -174,7 +174,7 @@ describe('a store that is away when it is opened', () => {
     await late.close()
   })
 
-  it('is asked less and less often', async () => {
+  it('is retried with growing delays', async () => {
     const { late, its, clock } = await aLateStore()
     await late.open()
     for (let minute = 0; minute < 10; minute++) await clock.advance(60_000)
@@ -183,7 +183,7 @@ describe('a store that is away when it is opened', () => {
     await late.close()
   })
 
-  it('is not well and says why, and all verbs but add are refused until it is open', async () => {
+  it('reports the reason in health, and rejects all calls but add until it is open', async () => {
     const { late } = await aLateStore()
     await late.open()
     const words = 'the store could not be opened yet, and is tried again: nothing listens there'
@@ -221,7 +221,7 @@ describe('a store that is away when it is opened', () => {
   })
 
   it.each(['INVALID_CONFIG', 'INVALID_INPUT', 'STORE_UNSAFE'] as const)(
-    'for a reason of %s is a failure, and leaves nothing behind',
+    'rejects open with %s, and leaves nothing behind',
     async (code) => {
       await using folder = await aFolder()
       const { late, its, clock } = await aLateStore({ path: join(folder.path, 'spool') })
@@ -232,7 +232,7 @@ describe('a store that is away when it is opened', () => {
     },
   )
 
-  it('and refuses when it is back is reported once, and tried again', async () => {
+  it('is reported once when it rejects the open later, and is retried', async () => {
     const { late, its, clock, events, until, comeBack } = await aLateStore()
     await late.open()
     its.open = () => Promise.reject(new RedriveError('INVALID_CONFIG', 'wrong password'))
@@ -248,7 +248,7 @@ describe('a store that is away when it is opened', () => {
     await late.close()
   })
 
-  it('has as long as it takes to migrate', async () => {
+  it('has no time limit for its migration', async () => {
     const { late, inner, its, clock } = await aLateStore({ timeoutMs: 2000 })
     const migrated = Promise.withResolvers<void>()
     its.open = () => migrated.promise.then(() => inner.open())
@@ -260,7 +260,7 @@ describe('a store that is away when it is opened', () => {
     await late.close()
   })
 
-  it('can be closed while it does not answer', async () => {
+  it('can be closed while it does not respond', async () => {
     const { late, its, clock } = await aLateStore()
     its.open = () => new Promise(() => {})
     const opening = late.open()
@@ -270,7 +270,7 @@ describe('a store that is away when it is opened', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('can be closed while it is away, and what waits is there for the next one', async () => {
+  it('can be closed while it is unreachable, and leaves its letters to the next process', async () => {
     await using folder = await aFolder()
     const first = await aLateStore({ path: folder.path })
     await first.late.open()
@@ -289,8 +289,8 @@ describe('a store that is away when it is opened', () => {
   })
 })
 
-describe('order', () => {
-  it('is kept within a lane: its letters go behind those that wait, the others go ahead', async () => {
+describe('the order of a spool', () => {
+  it('is preserved within a lane: later letters of the lane wait, others do not', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({
       path: folder.path,
@@ -318,7 +318,7 @@ describe('order', () => {
   })
 
   it.each([{ dedupeKey: 'k' }, { dependsOn: ['x'] }])(
-    'is kept for %j as well',
+    'is preserved for letters with %j, too',
     async (overrides) => {
       await using folder = await aFolder()
       await using bench = await aSpool({
@@ -337,7 +337,7 @@ describe('order', () => {
     },
   )
 
-  it('does not hold up the others during a long drain', async () => {
+  it('does not delay other letters during a long drain', async () => {
     const inner = memoryStore({ clock: fakeClock() })
     await using bench = await aSpool({}, inner)
     bench.its.mood = 'away'
@@ -361,7 +361,7 @@ describe('order', () => {
     expect(await bench.until('drained')).toMatchObject({ count: 4 })
   })
 
-  it('of occurrences: what waited is counted when it comes to the store', async () => {
+  it('counts occurrences when the waiting letters reach the store', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     bench.its.mood = 'away'
@@ -375,8 +375,8 @@ describe('order', () => {
   })
 })
 
-describe('what the store will not have', () => {
-  it('is set aside, letter by letter, and the others come to the store', async () => {
+describe('a letter that the store rejects', () => {
+  it('is set aside, and the others reach the store', async () => {
     await using folder = await aFolder()
     const inner = memoryStore({ clock: fakeClock() })
     const letters = some(5)
@@ -405,7 +405,7 @@ describe('what the store will not have', () => {
     })
   })
 
-  it('since its id is taken by another payload, is set aside', async () => {
+  it('is set aside if its id exists with another payload', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     const first = aLetter()
@@ -423,8 +423,8 @@ describe('what the store will not have', () => {
   })
 })
 
-describe('bounds', () => {
-  it('a full spool takes nothing, says so, and takes again when it was drained', async () => {
+describe('the limits of a spool', () => {
+  it('reject letters when it is full, and accept them again after a drain', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path, maxBytes: 4000 })
     bench.its.mood = 'away'
@@ -453,7 +453,7 @@ describe('bounds', () => {
     expect(await bench.spooled.add([aLetter()])).toEqual([added])
   })
 
-  it('files are for their owner only', async () => {
+  it('allow only the owner to read its files', async () => {
     await using folder = await aFolder()
     const path = join(folder.path, 'a', 'b')
     await using bench = await aSpool({ path })
@@ -466,8 +466,8 @@ describe('bounds', () => {
   })
 })
 
-describe('closing', () => {
-  it('leaves what waits, and the next one to open drains it', async () => {
+describe('closing a spool', () => {
+  it('leaves waiting letters to the next open', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     bench.its.mood = 'away'
@@ -511,7 +511,7 @@ describe('closing', () => {
     expect(bench.clock.pending()).toBe(0)
   })
 
-  it('while it is being opened, leaves what waits to the next one', async () => {
+  it('during its open leaves waiting letters to the next open', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     bench.its.mood = 'away'
@@ -533,7 +533,7 @@ describe('closing', () => {
     await bench.until('drained')
   })
 
-  it('takes away a folder that it made, and no other', async () => {
+  it('removes a folder that it created, and no other', async () => {
     await using folder = await aFolder()
     const made = await aSpool({ path: join(folder.path, 'spool') })
     await made.spooled.close()
@@ -542,7 +542,7 @@ describe('closing', () => {
     expect(readdirSync(folder.path)).toEqual([])
   })
 
-  it('takes nothing away from another that has it open', async () => {
+  it('keeps a folder that another spool has open', async () => {
     await using folder = await aFolder()
     const path = join(folder.path, 'spool')
     const first = await aSpool({ path })
@@ -553,8 +553,8 @@ describe('closing', () => {
   })
 })
 
-describe('while the spool itself cannot be read', () => {
-  it('letters go to the store, which is well, but for those that have an order to keep', async () => {
+describe('a spool that cannot be read', () => {
+  it('passes letters to the store, except those with an order to preserve', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     bench.its.mood = 'away'
@@ -576,8 +576,8 @@ describe('while the spool itself cannot be read', () => {
   })
 })
 
-describe('health', () => {
-  it('is not well while letters wait, and says how many, since when and why', async () => {
+describe('the health of a spool', () => {
+  it('is not ok while letters wait, and reports their number, their age and the reason', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     expect(await bench.spooled.health()).toMatchObject({
@@ -611,8 +611,8 @@ describe('health', () => {
   })
 })
 
-describe('in memory', () => {
-  it('letters wait as they do on disk, and health says that they would be lost', async () => {
+describe('a spool in memory', () => {
+  it('holds letters as on disk, and warns in health that they would be lost', async () => {
     await using bench = await aSpool({ maxBytes: 10_000 })
     bench.its.mood = 'away'
     const letters = some(4)
@@ -627,7 +627,7 @@ describe('in memory', () => {
     expect(bench.its.given).toEqual(idsOf(letters))
   })
 
-  it('what is lost at the end is told', async () => {
+  it('reports letters that are lost on close', async () => {
     await using bench = await aSpool()
     bench.its.mood = 'away'
     await bench.spooled.add([aLetter()])

@@ -30,7 +30,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 20 },
 )
 
-it('in any weather, what was acknowledged comes to the store, each lane in its order', async () => {
+it('acknowledged letters reach the store in the order of their lane after any sequence of faults', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (steps) => {
       await using folder = await aFolder()
@@ -63,7 +63,7 @@ it('in any weather, what was acknowledged comes to the store, each lane in its o
   )
 }, 120_000)
 
-it('a disk that is nearly full takes nothing, and takes again when there is room', async ({
+it('a spool rejects letters on a nearly full disk, and accepts them once there is room', async ({
   skip,
 }) => {
   await using folder = await aFolder()

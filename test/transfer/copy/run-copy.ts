@@ -73,7 +73,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       expect(await to.totals()).toEqual(expect.arrayContaining(totals))
     }
 
-    it('carries all that has happened in a store', async () => {
+    it('copies letters, edits, records, totals, leases and dependencies', async () => {
       const { edited, waiting, awaited, leased } = await liveIn(from)
       await from.add(mixedLetters())
       const report = await copy()
@@ -120,7 +120,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       })
     })
 
-    it('goes on where it was stopped', async () => {
+    it('continues after a stop', async () => {
       const letters = Array.from({ length: 700 }, () => aLetter())
       await from.add(letters)
       const stop = new AbortController()
@@ -136,7 +136,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       await expectSame()
     })
 
-    it('stops while it compares, too', async () => {
+    it('stops during verification, too', async () => {
       await from.add([aLetter()])
       const stop = new AbortController()
       const report = await copy({
@@ -147,7 +147,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       expect(await copy()).toMatchObject({ ok: true, copied: 0 })
     })
 
-    it('brings over what came and what changed since the last copy', async () => {
+    it('copies letters and records that are new or changed since the last copy', async () => {
       const { edited, twins } = await liveIn(from)
       await from.add(Array.from({ length: 300 }, () => aLetter()))
       await copy()
@@ -161,7 +161,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       await expectSame()
     })
 
-    it('does not stumble over a lease that was renewed, or a wait that is over', async () => {
+    it('accepts a renewed lease and a resolved dependency', async () => {
       const { leased, awaited } = await liveIn(from)
       await copy()
       const { id, epoch } = leased
@@ -170,7 +170,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       expect(await copy()).toMatchObject({ ok: true, copied: 1 })
     })
 
-    it('only looks when it is told to verify', async () => {
+    it('writes nothing with verifyOnly', async () => {
       await from.add([aLetter(), aLetter()])
       const report = await copy({ verifyOnly: true })
       expect(report).toMatchObject({ ok: false, copied: 0 })
@@ -189,7 +189,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       ['a letter', () => to.add([aLetter({ state: 'archived' })])],
       ['a record', () => to.records.put('edit', 'a', 1)],
       ['totals', () => to.add([aLetter()]).then(() => to.remove({ queue: 'orders' }))],
-    ])('refuses a target that has %s of its own', async (_, fill) => {
+    ])('rejects a target that already has %s', async (_, fill) => {
       await from.add([aLetter()])
       await fill()
       await expect(copy()).rejects.toMatchObject({
@@ -200,7 +200,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       expect(await to.records.get('copy', 'source')).toBeUndefined()
     })
 
-    it('refuses a target that holds a copy of another source', async () => {
+    it('rejects a target with a copy of another source', async () => {
       await copy()
       const other = copy({ source: 'test:other' })
       await expect(other).rejects.toMatchObject({
@@ -209,7 +209,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       })
     })
 
-    it('refuses a target that was used since, and leaves it as it is', async () => {
+    it('rejects a target that was used since the copy, and leaves it unchanged', async () => {
       const letter = aLetter()
       await from.add([letter])
       await copy()
@@ -223,7 +223,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       expect(await storedIn(to)).toEqual(before)
     })
 
-    it('lets one of two copies at a time write', async () => {
+    it('lets only one of two concurrent copies write', async () => {
       await from.add(Array.from({ length: 600 }, () => aLetter()))
       let other: Promise<string> | undefined
       const first = copy({ onProgress: () => void (other ??= settled(copy())) })
@@ -232,7 +232,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       await expectSame()
     })
 
-    it('tells each kind of difference', async () => {
+    it('reports each kind of difference', async () => {
       const [missing, changed, newer] = [aLetter(), aLetter(), aLetter()]
       const stranger = aLetter({ queue: 'elsewhere' })
       await from.add([missing, changed, newer])
@@ -262,7 +262,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       ])
     })
 
-    it('tells the first of many differences, and how many there are', async () => {
+    it('reports the first of many differences, and their number', async () => {
       await from.add(Array.from({ length: 300 }, () => aLetter()))
       const { differences } = (await copy({ verifyOnly: true })).verdict!
       expect(differences.first).toHaveLength(20)
