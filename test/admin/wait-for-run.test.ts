@@ -127,15 +127,15 @@ describe('retry with wait', () => {
   it('continues polling while the store is unreachable', async () => {
     const { dlq, clock, store, letter, wait } = await aLetterOf(() => {})
     const get = store.get.bind(store)
-    let asked = 0
+    let polls = 0
     const waiting = wait()
     await clock.advance(0)
     store.get = async () => {
-      asked++
+      polls++
       throw new RedriveError('STORE_UNAVAILABLE', 'gone for a while')
     }
     await clock.advance(3000)
-    expect(asked).toBe(3)
+    expect(polls).toBe(3)
     store.get = get
     await dlq.resolve(letter.id)
     expect(await waiting).toMatchObject({ state: 'resolved' })

@@ -26,7 +26,7 @@ describe('a guarded call', () => {
   it('whose error a handler of another queue catches is stored before the letter of that handler resolves', async () => {
     const { dlq, clock, events } = await aQueue({ backoff: immediate() })
     const notify = dlq.guard('notify', async () => Promise.reject(refused()), { maxRetries: 0 })
-    dlq.handle('orders', async () => notify('ann').catch(() => 'not told'))
+    dlq.handle('orders', async () => notify('ann').catch(() => 'not notified'))
     const { id } = await dlq.enqueue({ type: 'orders' }, refused())
     dlq.start()
     await clock.advance(10)
@@ -62,7 +62,7 @@ describe('a guarded call', () => {
   })
 
   it('stores its original input when the reported remainder is too large', async () => {
-    const { dlq, heard } = await aQueue({ maxPayloadBytes: 100 })
+    const { dlq, eventsOf } = await aQueue({ maxPayloadBytes: 100 })
     const pay = dlq.guard('pay', async (_people: string[]) => ({
       ok: false,
       error: refused(),
@@ -71,7 +71,7 @@ describe('a guarded call', () => {
     await pay(['ann'])
     const [letter] = (await dlq.find({ payload: true })).items
     expect(Buffer.from(letter!.payload.bytes).toString()).toBe('["ann"]')
-    expect(heard('error')).toMatchObject([
+    expect(eventsOf('error')).toMatchObject([
       { during: 'capture of pay', error: { code: 'TOO_LARGE' } },
     ])
   })
@@ -85,7 +85,7 @@ describe('a guarded call', () => {
     ],
     ['returns an invalid context', () => ({ lane: '' })],
   ])('runs although its context function %s, and its letter is stored without context', async (_how, context) => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const results = ['fine', refused()]
     const call = dlq.guard(
       'q',
@@ -97,10 +97,10 @@ describe('a guarded call', () => {
       { context },
     )
     expect(await call(undefined)).toBe('fine')
-    expect(heard('error')).toEqual([])
+    expect(eventsOf('error')).toEqual([])
     await expect(call('input')).rejects.toThrow('ECONNREFUSED')
     expect((await dlq.find()).items).toMatchObject([{ queue: 'q', category: 'network' }])
-    expect(heard('error')).toMatchObject([{ during: 'capture of q' }])
+    expect(eventsOf('error')).toMatchObject([{ during: 'capture of q' }])
   })
 })
 

@@ -54,12 +54,12 @@ describe('retry', () => {
       },
     })
     let out = ''
-    const asked = Promise.withResolvers<void>()
+    const prompted = Promise.withResolvers<void>()
     child.stdout.setEncoding('utf8').on('data', (part: string) => {
       out += part
-      if (out.includes('[y/N]')) asked.resolve()
+      if (out.includes('[y/N]')) prompted.resolve()
     })
-    await asked.promise
+    await prompted.promise
     const store = sqliteStore({ path: url.replace('sqlite:', '') })
     await store.open()
     await store.add([aLetter({ state: 'parked' })])

@@ -73,7 +73,7 @@ describe('redrive', () => {
   it.each([['--version'], ['--help'], ['list']])(
     'does not load modules for %s that only other commands need',
     async (...args) => {
-      const telling = `
+      const logLoads = `
         import { registerHooks } from 'node:module'
         registerHooks({
           load(url, context, next) {
@@ -81,7 +81,7 @@ describe('redrive', () => {
             return next(url, context)
           },
         })`
-      const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(telling)}` }
+      const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(logLoads)}` }
       const url = await aStoreFile(folder, [aLetter()])
       expect(await redrive([...args, '--store', url], { env })).toMatchObject({ err: '', exit: 0 })
     },

@@ -55,16 +55,16 @@ export async function aStoreFile(folder: string, letters: readonly DeadLetter[])
 }
 
 /** What a terminal would obey or hide, but for the end of a line. */
-const obeyed = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
+const controlCharacters = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
 /** Text in which no letter talks to the terminal. */
-export function expectTame(output: string): void {
-  expect(obeyed.exec(output)).toBeNull()
+export function expectEscaped(output: string): void {
+  expect(controlCharacters.exec(output)).toBeNull()
 }
 
 /** The same, for a terminal of 80 columns. */
 export function expectToFit(output: string): void {
-  expectTame(output)
+  expectEscaped(output)
   for (const line of output.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80)
 }
 

@@ -138,8 +138,8 @@ templates: [llm-overloaded]
     }
     const env = { REDRIVE_BREAKER: '{"failures": 7, "probes": 2}' }
     const { settings } = load({ files, env, set: ['breaker={"probes": 3}'] })
-    const said = settings.filter(({ key }) => key.startsWith('breaker.'))
-    expect(said.map(({ key, value, from }) => [key, value, from])).toEqual([
+    const breakerSettings = settings.filter(({ key }) => key.startsWith('breaker.'))
+    expect(breakerSettings.map(({ key, value, from }) => [key, value, from])).toEqual([
       ['breaker.failures', 7, 'REDRIVE_BREAKER'],
       ['breaker.openMs', 60_000, 'redrive.yaml:1'],
       ['breaker.probes', 3, '--set breaker'],

@@ -201,7 +201,7 @@ describe('openMailbox', () => {
     const resolver = resolverOf([replies])
     const requests = await openMailbox('memory:#requests', { clock, resolver })
     await requests.send('ping', { replyTo: 'replies' })
-    await requests.send('ping', { replyTo: 'strangers' })
+    await requests.send('ping', { replyTo: 'unknown' })
     const [known, unknown] = await requests.receive({ max: 2 })
     await known!.reply('pong')
     expect((await replies.receive())[0]?.value()).toBe('pong')

@@ -294,9 +294,9 @@ describe('restore', () => {
     'returns to the state before archive: %s',
     (state) => {
       const letter = aLetter({ state })
-      const shelved = withChange(letter, archive(letter, person))
-      expect(shelved).toMatchObject({ state: 'archived', archivedFrom: state })
-      const back = withChange(shelved, restore(shelved, person))
+      const archivedLetter = withChange(letter, archive(letter, person))
+      expect(archivedLetter).toMatchObject({ state: 'archived', archivedFrom: state })
+      const back = withChange(archivedLetter, restore(archivedLetter, person))
       expect(back.state).toBe(state)
       expect(back).not.toHaveProperty('archivedFrom')
     },

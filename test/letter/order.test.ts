@@ -39,17 +39,17 @@ describe('rankOf', () => {
 })
 
 describe('dueAt', () => {
-  const moment = '2026-05-05T00:00:00.000Z'
+  const timestamp = '2026-05-05T00:00:00.000Z'
 
   it('is the retryAt of a pending letter, or its capture time', () => {
-    expect(dueAt(aLetter({ retryAt: moment }))).toBe(moment)
-    const { retryAt: _, ...without } = aLetter({ deadLetteredAt: moment })
-    expect(dueAt(without)).toBe(moment)
+    expect(dueAt(aLetter({ retryAt: timestamp }))).toBe(timestamp)
+    const { retryAt: _, ...without } = aLetter({ deadLetteredAt: timestamp })
+    expect(dueAt(without)).toBe(timestamp)
   })
 
   it('is the end of the lease of a retrying letter', () => {
-    const lease = { worker: 'w', epoch: 1, expiresAt: moment }
-    expect(dueAt(aLetter({ state: 'retrying', lease }))).toBe(moment)
+    const lease = { worker: 'w', epoch: 1, expiresAt: timestamp }
+    expect(dueAt(aLetter({ state: 'retrying', lease }))).toBe(timestamp)
   })
 
   it.each(['resolved', 'exhausted', 'parked', 'archived'] as const)('is undefined for %s', (state) => {

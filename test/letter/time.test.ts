@@ -17,16 +17,16 @@ describe('toTimestamp', () => {
 
   it('writes a timestamp like Date.toISOString', () => {
     fc.assert(
-      fc.property(ms, (moment) => {
-        expect(toTimestamp(moment)).toBe(new Date(moment).toISOString())
+      fc.property(ms, (number) => {
+        expect(toTimestamp(number)).toBe(new Date(number).toISOString())
       }),
     )
   })
 
   it('is reversed by toMs', () => {
     fc.assert(
-      fc.property(ms, (moment) => {
-        expect(toMs(toTimestamp(moment))).toBe(moment)
+      fc.property(ms, (number) => {
+        expect(toMs(toTimestamp(number))).toBe(number)
       }),
     )
   })

@@ -21,7 +21,7 @@ describe('isStillOurs', () => {
     expect(await bench.requests.receive()).toEqual([])
     await bench.requests.purge()
     expect(await isStillOurs(settling, 'writing', bench.clock.now())).toBe(false)
-    expect(bench.heard('message-lost')).toMatchObject([{ during: 'writing' }])
+    expect(bench.eventsOf('message-lost')).toMatchObject([{ during: 'writing' }])
   })
 
   it('returns false when the broker does not answer', async () => {
@@ -30,7 +30,7 @@ describe('isStillOurs', () => {
     const settling = await received(bench, source.mailbox)
     source.faults.extend = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
     expect(await isStillOurs(settling, 'writing', bench.clock.now())).toBe(false)
-    expect(bench.heard('error')).toHaveLength(1)
+    expect(bench.eventsOf('error')).toHaveLength(1)
   })
 
   it('uses the end of the lease where the broker cannot extend', async () => {

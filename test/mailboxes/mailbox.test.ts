@@ -47,7 +47,7 @@ describe('mailbox', () => {
   })
 
   it('reports the health of a driver that throws, without the messages of foreign errors', async () => {
-    const told = async (error: Error): Promise<string[]> => {
+    const problemsAfter = async (error: Error): Promise<string[]> => {
       const health = async (): Promise<never> => {
         throw error
       }
@@ -55,8 +55,8 @@ describe('mailbox', () => {
       expect(ok).toBe(false)
       return problems
     }
-    expect(await told(unavailable())).toEqual(['the broker is unreachable'])
-    expect(await told(new Error('amqp://user:hunter2@host'))).toEqual(['the broker gave no answer'])
+    expect(await problemsAfter(unavailable())).toEqual(['the broker is unreachable'])
+    expect(await problemsAfter(new Error('amqp://user:hunter2@host'))).toEqual(['the broker gave no answer'])
   })
 
   it('passes on errors of receive, unless the caller has given up', async () => {
@@ -105,8 +105,8 @@ describe('mailbox', () => {
   })
 
   it('passes a message to the driver that the sender can no longer change', async () => {
-    const parcels: OutgoingMessage[] = []
-    const send = async (parcel: OutgoingMessage): Promise<void> => void parcels.push(parcel)
+    const outgoing: OutgoingMessage[] = []
+    const send = async (message: OutgoingMessage): Promise<void> => void outgoing.push(message)
     const headers = { a: 'b' }
     const body = Buffer.from('as it was')
     const id = await mailbox(aDriver({ send }), options).send(body, { headers })
@@ -114,7 +114,7 @@ describe('mailbox', () => {
     headers.a = 'changed'
     const bytes = Buffer.from('as it was')
     const contentType = 'application/octet-stream'
-    expect(parcels).toEqual([{ id, bytes, contentType, headers: { a: 'b' } }])
+    expect(outgoing).toEqual([{ id, bytes, contentType, headers: { a: 'b' } }])
   })
 
   it('rejects operations that the driver does not support', async () => {

@@ -79,7 +79,7 @@ const events: { [T in EventType]: Extract<RedriveEvent, { type: T }> } = {
 }
 
 /** The lines that pino writes. */
-function logged(...told: RedriveEvent[]): { text: string; lines: Record<string, unknown>[] } {
+function logged(...emitted: RedriveEvent[]): { text: string; lines: Record<string, unknown>[] } {
   let text = ''
   const sink = new Writable({
     write(chunk, _encoding, done) {
@@ -88,7 +88,7 @@ function logged(...told: RedriveEvent[]): { text: string; lines: Record<string, 
     },
   })
   const observer = logObserver(pino({ level: 'trace' }, sink))
-  for (const event of told) observer(event)
+  for (const event of emitted) observer(event)
   const lines = text.trimEnd().split('\n')
   return { text, lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>) }
 }

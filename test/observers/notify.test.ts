@@ -8,7 +8,7 @@ import type { Alert } from '../../src/policy/alerts.ts'
 import { verifySignature } from '../../src/backends/http/signature.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import { deferred } from '../a-queue.ts'
-import { aHastyClock, aServer, closeServers, type Heard } from './notify-bench.ts'
+import { aHastyClock, aServer, closeServers, type ReceivedRequest } from './notify-bench.ts'
 
 const alert: Alert = {
   name: 'many-exhausted',
@@ -38,23 +38,23 @@ const silent: RequestListener = () => {}
 
 describe('webhook', () => {
   it('posts signed alerts, each with an id that identifies repetitions', async () => {
-    const { url, heard } = await aServer()
+    const { url, requests } = await aServer()
     const { clock } = aHastyClock()
     const notify = webhook({ url, secret, clock, headers: { Authorization: 'Bearer x' } })
     await notify(raised)
     await notify(cleared)
-    expect(heard.map(({ body }) => body)).toEqual([
+    expect(requests.map(({ body }) => body)).toEqual([
       {
         type: 'alert',
         state: 'raised',
         alert,
         at: '2026-01-01T00:00:00.000Z',
-        id: heard[0]!.headers['redrive-id'],
+        id: requests[0]!.headers['redrive-id'],
       },
-      expect.objectContaining({ state: 'cleared', id: heard[1]!.headers['redrive-id'] }),
+      expect.objectContaining({ state: 'cleared', id: requests[1]!.headers['redrive-id'] }),
     ])
-    expect(heard[0]!.body['id']).not.toBe(heard[1]!.body['id'])
-    const { headers, text } = heard[0]!
+    expect(requests[0]!.body['id']).not.toBe(requests[1]!.body['id'])
+    const { headers, text } = requests[0]!
     expect(headers).toMatchObject({
       authorization: 'Bearer x',
       'content-type': 'application/json',
@@ -68,67 +68,67 @@ describe('webhook', () => {
   })
 
   it('does not sign without a secret, and does not let options override its own headers', async () => {
-    const { url, heard } = await aServer()
+    const { url, requests } = await aServer()
     const headers = { 'Content-Type': 'text/plain', 'Redrive-Id': 'mine' }
     await webhook({ url, headers })(raised)
-    expect(heard[0]!.headers).not.toHaveProperty('redrive-signature')
-    expect(heard[0]!.headers).toMatchObject({
+    expect(requests[0]!.headers).not.toHaveProperty('redrive-signature')
+    expect(requests[0]!.headers).toMatchObject({
       'content-type': 'application/json',
-      'redrive-id': heard[0]!.body['id'],
+      'redrive-id': requests[0]!.body['id'],
     })
   })
 
   it('ignores events other than alerts', async () => {
-    const { url, heard } = await aServer()
+    const { url, requests } = await aServer()
     const notify = webhook({ url })
     expect(notify({ type: 'exhausted', letter: aLetter() })).toBeUndefined()
     expect(notify({ type: 'error', during: 'x', error: new Error('x') })).toBeUndefined()
     await notify.idle()
-    expect(heard).toEqual([])
+    expect(requests).toEqual([])
   })
 
   it('retries on 429 and 503 with the same id and a new signature', async () => {
-    const { url, heard } = await aServer(503, 429)
+    const { url, requests } = await aServer(503, 429)
     const { clock, pauses } = aHastyClock()
     await webhook({ url, secret, clock })(raised)
-    expect(heard).toHaveLength(3)
-    expect(new Set(heard.map(({ text }) => text)).size).toBe(1)
-    expect(new Set(heard.map(({ headers }) => headers['redrive-id'])).size).toBe(1)
-    const signatures = heard.map(({ headers }) => String(headers['redrive-signature']))
+    expect(requests).toHaveLength(3)
+    expect(new Set(requests.map(({ text }) => text)).size).toBe(1)
+    expect(new Set(requests.map(({ headers }) => headers['redrive-id'])).size).toBe(1)
+    const signatures = requests.map(({ headers }) => String(headers['redrive-signature']))
     expect(signatures[2]).not.toBe(signatures[0])
-    expect(verifySignature(signatures[2], heard[2]!.text, secret, clock.now())).toBe(true)
+    expect(verifySignature(signatures[2], requests[2]!.text, secret, clock.now())).toBe(true)
     expect(pauses).toEqual([750, 3000])
   })
 
   it('waits as long as Retry-After requests, at most a minute', async () => {
-    const asking =
+    const retryAfter =
       (after: string): RequestListener =>
       (_, response) =>
         response.writeHead(429, { 'retry-after': after }).end()
-    const { url } = await aServer(asking('30'), asking('86400'), asking('nonsense'))
+    const { url } = await aServer(retryAfter('30'), retryAfter('86400'), retryAfter('nonsense'))
     const { clock, pauses } = aHastyClock()
     await webhook({ url, clock })(raised)
     expect(pauses).toEqual([30_000, 60_000, 12_000])
   })
 
   it.each([400, 401, 404, 410])('does not retry on status %i', async (status) => {
-    const { url, heard } = await aServer(status)
+    const { url, requests } = await aServer(status)
     await expect(webhook({ url })(raised)).rejects.toThrow(`answered ${status}`)
-    expect(heard).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
   it('does not follow redirects', async () => {
     const elsewhere = await aServer()
-    const { url, heard } = await aServer((_, response) =>
+    const { url, requests } = await aServer((_, response) =>
       response.writeHead(307, { location: elsewhere.url }).end(),
     )
     await expect(webhook({ url })(raised)).rejects.toThrow('redirects are not followed')
-    expect(heard).toHaveLength(1)
-    expect(elsewhere.heard).toEqual([])
+    expect(requests).toHaveLength(1)
+    expect(elsewhere.requests).toEqual([])
   })
 
   it('gives up on a server that does not respond, and continues with the next alert', async () => {
-    const { url, heard, arrival } = await aServer(silent, silent, silent, silent)
+    const { url, requests, arrival } = await aServer(silent, silent, silent, silent)
     const { clock, runOut } = aHastyClock()
     const notify = webhook({ url, clock })
     const first = notify(raised)
@@ -142,7 +142,7 @@ describe('webhook', () => {
     }
     await failed
     await second
-    expect(heard.map(({ body }) => body['state'])).toEqual([
+    expect(requests.map(({ body }) => body['state'])).toEqual([
       'raised',
       'raised',
       'raised',
@@ -169,14 +169,14 @@ describe('webhook', () => {
   })
 
   it('sends alerts in order, one at a time', async () => {
-    const { url, heard } = await aServer(503)
+    const { url, requests } = await aServer(503)
     const { clock } = aHastyClock()
     const notify = webhook({ url, clock })
     void notify(raised)
     void notify(cleared)
     void notify(raised)
     await notify.idle()
-    const states = heard.map(({ body }) => body['state'])
+    const states = requests.map(({ body }) => body['state'])
     expect(states).toEqual(['raised', 'raised', 'cleared', 'raised'])
   })
 
@@ -184,10 +184,10 @@ describe('webhook', () => {
     const gate = deferred()
     const slow: RequestListener = (_, response) =>
       void gate.promise.then(() => response.writeHead(200).end())
-    const { url, heard, arrival } = await aServer(slow)
+    const { url, requests, arrival } = await aServer(slow)
     const hub = new ObserverHub()
-    const troubles: RedriveEvent[] = []
-    hub.on('error', (event) => troubles.push(event))
+    const errors: RedriveEvent[] = []
+    hub.on('error', (event) => errors.push(event))
     const notify = webhook({ url })
     hub.on('*', notify)
     for (let count = 0; count <= 110; count++) hub.emit(named(`a${count}`))
@@ -195,10 +195,10 @@ describe('webhook', () => {
     gate.resolve()
     await notify.idle()
     expect(notify.dropped()).toBe(10)
-    const names = heard.map(({ body }) => (body['alert'] as Alert).name)
+    const names = requests.map(({ body }) => (body['alert'] as Alert).name)
     expect(names[0]).toBe('a0')
     expect(names.slice(1)).toEqual(Array.from({ length: 100 }, (_, index) => `a${index + 11}`))
-    expect(troubles).toEqual([
+    expect(errors).toEqual([
       {
         type: 'error',
         during: 'observer of alert',
@@ -212,7 +212,7 @@ describe('webhook', () => {
   it('never delays or breaks the emitter, and its errors contain no secret', async () => {
     const echo: RequestListener = (request, response) =>
       response.writeHead(400, { 'x-echo': secret }).end(JSON.stringify(request.headers))
-    const { url, heard } = await aServer(echo)
+    const { url, requests } = await aServer(echo)
     const hub = new ObserverHub()
     const events: RedriveEvent[] = []
     hub.on('*', (event) => events.push(event))
@@ -223,7 +223,7 @@ describe('webhook', () => {
     })
     hub.on('*', notify)
     hub.emit(raised)
-    expect(heard).toEqual([])
+    expect(requests).toEqual([])
     await notify.idle()
     expect(events.map(({ type }) => type)).toEqual(['alert', 'error'])
     const { error } = events[1] as { error: Error }
@@ -255,30 +255,30 @@ describe('webhook', () => {
 
 describe('slack', () => {
   it('writes the name, the severity, the summary and the hint', async () => {
-    const { url, heard } = await aServer()
+    const { url, requests } = await aServer()
     const notify = slack({ url })
     await notify(raised)
     await notify(cleared)
-    const strings = heard.map(({ body }) =>
+    const strings = requests.map(({ body }) =>
       (body['blocks'] as { text: { text: string } }[]).map(({ text }) => text.text),
     )
     expect(strings).toEqual([
       ['WARNING: many-exhausted', alert.summary, 'Look at the groups.'],
       ['Cleared: many-exhausted', alert.summary],
     ])
-    expect(heard[0]!.body['text']).toBe(`WARNING: many-exhausted – ${alert.summary}`)
+    expect(requests[0]!.body['text']).toBe(`WARNING: many-exhausted – ${alert.summary}`)
   })
 
   it('escapes formatting, links, mentions and hidden characters in names and strings', async () => {
-    const { url, heard } = await aServer()
-    const nasty =
+    const { url, requests } = await aServer()
+    const hostile =
       '<!channel> *bold* <https://evil.example|ok> & \u202e\u0007\nline ' + '&'.repeat(9000)
     await slack({ url })({
       type: 'alert',
-      alert: { ...alert, name: nasty, summary: nasty, hint: nasty },
+      alert: { ...alert, name: hostile, summary: hostile, hint: hostile },
       state: 'raised',
     })
-    const [{ text, body }] = heard as [Heard]
+    const [{ text, body }] = requests as [ReceivedRequest]
     expect(text).not.toMatch(/[<>\u202e]/)
     expect(text).toContain('&lt;!channel&gt; *bold* &lt;https://evil.example|ok&gt; &amp; ')
     for (const block of body['blocks'] as { text: { type: string; text: string } }[]) {
@@ -291,11 +291,11 @@ describe('slack', () => {
 
 describe('pagerduty', () => {
   it('triggers an incident and resolves it under the same key', async () => {
-    const { url, heard } = await aServer(202, 202)
+    const { url, requests } = await aServer(202, 202)
     const notify = pagerduty({ routingKey: 'key', url, source: 'orders-production' })
     await notify(raised)
     await notify(cleared)
-    expect(heard.map(({ body }) => body)).toEqual([
+    expect(requests.map(({ body }) => body)).toEqual([
       {
         routing_key: 'key',
         event_action: 'trigger',
@@ -319,13 +319,13 @@ describe('pagerduty', () => {
   })
 
   it('keeps keys and summaries within the allowed length, and distinguishes long names', async () => {
-    const { url, heard } = await aServer()
+    const { url, requests } = await aServer()
     const notify = pagerduty({ routingKey: 'key', url })
     for (const end of ['a', 'b']) await notify(named('\u202e'.repeat(300) + end))
-    const keys = heard.map(({ body }) => String(body['dedup_key']))
+    const keys = requests.map(({ body }) => String(body['dedup_key']))
     expect(new Set(keys).size).toBe(2)
     for (const key of keys) expect(key.length).toBeLessThanOrEqual(255)
-    const { summary } = heard[0]!.body['payload'] as { summary: string }
+    const { summary } = requests[0]!.body['payload'] as { summary: string }
     expect(summary.length).toBeLessThanOrEqual(1024)
   })
 

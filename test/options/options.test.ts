@@ -25,18 +25,18 @@ describe('readOptions', () => {
   })
 
   it('treats undefined as not given in queues, dependencies and breakers, too', () => {
-    const unsaid = { maxRetries: undefined, breaker: { failures: undefined, openMs: 5 } }
+    const undefinedFields = { maxRetries: undefined, breaker: { failures: undefined, openMs: 5 } }
     const breaker = { openMs: 5 }
     const read = readOptions({
-      ...unsaid,
-      queues: { mail: unsaid },
-      dependencies: { smtp: { breaker: unsaid.breaker, budget: undefined } },
+      ...undefinedFields,
+      queues: { mail: undefinedFields },
+      dependencies: { smtp: { breaker: undefinedFields.breaker, budget: undefined } },
     } as never)
     expect(read).toMatchObject({ maxRetries: 3 })
     expect(read.breaker).toStrictEqual(breaker)
     expect(read.queues).toStrictEqual({ mail: { breaker } })
     expect(read.dependencies).toStrictEqual({ smtp: { breaker } })
-    expect(readPolicy(unsaid as never)).toStrictEqual({ breaker })
+    expect(readPolicy(undefinedFields as never)).toStrictEqual({ breaker })
   })
 
   it('accepts every form of a rule', () => {

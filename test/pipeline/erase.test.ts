@@ -143,10 +143,10 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
 
     it.each([{ recordKey: undefined }, { accountId: undefined }])(
       'ignores undefined fields of a key: %o',
-      async (nobody) => {
+      async (undefinedFields) => {
         await bench.dies([{ id: 'ada', offset: 1 }, { id: 'bob', offset: 2 }, of('cid', 3)])
         await capture()
-        const key = { streamId: 'ada', ...nobody } as ErasureKey
+        const key = { streamId: 'ada', ...undefinedFields } as ErasureKey
         expect(await erased({ key })).toMatchObject({ records: 1, letters: 1 })
       },
     )

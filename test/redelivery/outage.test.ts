@@ -254,14 +254,14 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
   })
 
   it('does not delay letters that reach their dependency', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: fixed(60_000) })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: fixed(60_000) })
     dlq.handle('a', ({ input }) => (input === 'dead' ? Promise.reject(refused()) : undefined))
     await dlq.enqueue({ type: 'a', payload: 'dead' }, refused())
     for (let n = 0; n < 20; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
     dlq.start()
     await clock.advance(65_000)
-    expect(heard('resolved')).toHaveLength(20)
-    expect(heard('breaker')).toEqual([])
+    expect(eventsOf('resolved')).toHaveLength(20)
+    expect(eventsOf('breaker')).toEqual([])
     await dlq.close()
   })
 

@@ -275,7 +275,7 @@ describe(row('M15'), () => {
       await bench.requests.send(raw, { contentType: 'application/json', replyTo: 'replies' })
       await bench.requests.send({ n: 2 })
       await bench.settle()
-      expect(bench.heard('message-done')).toHaveLength(2)
+      expect(bench.eventsOf('message-done')).toHaveLength(2)
       const [dead] = await deadOf(bench.dlq)
       expect([...dead!.body.bytes]).toEqual([...raw])
       expect(dead).toMatchObject({ deliveryCount: 1, failure: { code: 'UNDECODABLE' } })

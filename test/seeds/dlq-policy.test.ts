@@ -64,7 +64,7 @@ describe(row('M3'), () => {
         expect(await bench.dlq.approximateCount()).toBe(0)
         await bench.clock.advance(60_000)
         expect(await bench.dlq.approximateCount()).toBe(1)
-        expect(bench.heard('dead-lettered')).toMatchObject([
+        expect(bench.eventsOf('dead-lettered')).toMatchObject([
           { deliveries: 2, destination: 'requests-dlq' },
         ])
       })
@@ -150,7 +150,7 @@ describe(row('M3'), () => {
     await bench.clock.advance(12 * 3_600_000)
     await loop.shutdown()
     await run
-    return bench.heard('dead-lettered').map(({ deliveries }) => deliveries)
+    return bench.eventsOf('dead-lettered').map(({ deliveries }) => deliveries)
   }
 
   it(clause('M3', 'ErrorBudgetPolicy example works'), async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
 import { Lifetime } from '../../src/stores/lifetime.ts'
 
-const well = { ok: true, checks: {}, problems: [] }
+const healthy = { ok: true, checks: {}, problems: [] }
 const nothing = async (): Promise<void> => {}
 
 describe('Lifetime', () => {
@@ -33,7 +33,7 @@ describe('Lifetime', () => {
     const events: string[] = []
     const release = async (): Promise<void> => {
       events.push('released')
-      throw new Error('the line is dead')
+      throw new Error('the connection is dead')
     }
     const life = new Lifetime('paper', { release })
     await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
@@ -71,43 +71,43 @@ describe('Lifetime', () => {
     const life = new Lifetime('paper')
     await life.open(nothing)
     const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const told: string[] = []
+    const steps: string[] = []
     const failing = life.run(() => one.promise)
     const going = life.run(async () => {
       await one.promise.catch(() => {})
       await life.track(two.promise)
-      told.push('work')
+      steps.push('work')
     })
-    const closing = [1, 2].map(() => life.close(async () => void told.push('let go')))
+    const closing = [1, 2].map(() => life.close(async () => void steps.push('released')))
     one.reject(new Error('lost'))
     await expect(failing).rejects.toThrow('lost')
-    expect(told).toEqual([])
+    expect(steps).toEqual([])
     two.resolve()
     await Promise.all([going, ...closing])
-    expect(told).toEqual(['work', 'let go'])
+    expect(steps).toEqual(['work', 'released'])
   })
 
   it('stays closed when it was closed during open', async () => {
     const life = new Lifetime('paper')
     const preparing = Promise.withResolvers<void>()
-    let gone = false
+    let released = false
     const opening = life.open(() => preparing.promise)
-    const closing = life.close(async () => void (gone = true))
+    const closing = life.close(async () => void (released = true))
     await Promise.resolve()
-    expect(gone).toBe(false)
+    expect(released).toBe(false)
     preparing.resolve()
     await Promise.all([opening, closing])
-    expect([life.state, gone]).toEqual(['closed', true])
+    expect([life.state, released]).toEqual(['closed', true])
   })
 
   it('reports the health of the store, or why it cannot be checked', async () => {
     const life = new Lifetime('paper')
-    const problems = async (look = async () => well): Promise<string[]> =>
-      (await life.health(look)).problems
+    const problems = async (check = async () => healthy): Promise<string[]> =>
+      (await life.health(check)).problems
     expect(await problems()).toEqual(['the store is not open'])
     await life.open(nothing)
-    expect(await life.health(async () => well)).toBe(well)
-    expect(await problems(() => Promise.reject(new Error('gone')))).toEqual(['gone'])
+    expect(await life.health(async () => healthy)).toBe(healthy)
+    expect(await problems(() => Promise.reject(new Error('released')))).toEqual(['released'])
     await life.close(nothing)
     expect(await problems()).toEqual(['the store is closed'])
   })

@@ -27,10 +27,10 @@ const names = [
 ]
 const everything: LetterFilter = { state: [...states] }
 
-type ReceiveRequest = (store: Store) => Promise<unknown>
+type StoreCall = (store: Store) => Promise<unknown>
 
 /** Draws what to ask, from what letters were like at some time. */
-class Asker {
+class CallGenerator {
   readonly #clock: FakeClock
   readonly #seen: DeadLetter[] = []
 
@@ -42,8 +42,8 @@ class Asker {
     this.#seen.push(...letters)
   }
 
-  next(): ReceiveRequest {
-    const asks = [
+  next(): StoreCall {
+    const calls = [
       () => this.#add(),
       () => this.#add(),
       () => this.#claim(),
@@ -54,7 +54,7 @@ class Asker {
       () => this.#find(),
       () => this.#tally(),
     ]
-    return this.#pick(asks)()
+    return this.#pick(calls)()
   }
 
   #int = (below: number): number => Math.floor(this.#clock.random() * below)
@@ -138,7 +138,7 @@ class Asker {
    * Half of the batches have neither keys nor a capacity: drivers that look at nothing before they
    * write go another way then.
    */
-  #add(): ReceiveRequest {
+  #add(): StoreCall {
     const drawn = this.#some(() => this.#letter())
     if (this.#int(2) === 0) {
       for (const letter of drawn) delete letter.dedupeKey
@@ -149,17 +149,17 @@ class Asker {
     return (store) => store.add(drawn, capacity)
   }
 
-  #claim(): ReceiveRequest {
+  #claim(): StoreCall {
     const request = { worker: this.#pick(names), limit: 1 + this.#int(4), leaseMs: 100 }
     return async (store) => (await store.claim(request)).letters
   }
 
-  #apply(): ReceiveRequest {
+  #apply(): StoreCall {
     const changes = this.#some(() => this.#change()).filter((change) => change !== undefined)
     return (store) => store.apply(changes)
   }
 
-  #keep(): ReceiveRequest {
+  #keep(): StoreCall {
     const letters = this.#some(() => {
       const letter = { ...this.#letter(), version: 1 + this.#int(6) }
       const original = this.#int(2) === 0 ? { original: this.#payload(1) } : {}
@@ -174,12 +174,12 @@ class Asker {
     }
   }
 
-  #remove(): ReceiveRequest {
+  #remove(): StoreCall {
     const filter = this.#filter()
     return (store) => store.remove(filter)
   }
 
-  #find(): ReceiveRequest {
+  #find(): StoreCall {
     const query = { ...this.#filter(), order: this.#pick(orders), limit: 1 + this.#int(3) }
     return async (store) => {
       const found = []
@@ -188,7 +188,7 @@ class Asker {
     }
   }
 
-  #tally(): ReceiveRequest {
+  #tally(): StoreCall {
     const [by, filter] = [this.#pick(tallyKeys), this.#filter()]
     return async (store) => {
       const counts = []
@@ -256,7 +256,7 @@ async function agree(seed: number, open: Parameters<typeof runAgreement>[1]): Pr
   const clock = fakeClock(undefined, seed)
   const { store, close } = await open(clock)
   const memory = memoryStore({ clock })
-  const asker = new Asker(clock)
+  const asker = new CallGenerator(clock)
   try {
     for (let step = 0; step < 40; step++) {
       const ask = asker.next()

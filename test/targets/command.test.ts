@@ -32,7 +32,7 @@ async function failureOf(running: unknown) {
 }
 
 /** Resolves when a file is there. */
-async function made(name: string): Promise<string> {
+async function readWhenWritten(name: string): Promise<string> {
   const path = join(folder, name)
   const watcher = watch(folder)
   try {
@@ -64,27 +64,27 @@ describe('commandHandler', () => {
           input: Buffer.concat(chunks).toString(), env: process.env })))`
     const { run } = aRun({ order: 42 }, { queue: 'resize-image' })
     expect(await script(code)(run)).toBeUndefined()
-    const told = JSON.parse(readFileSync(file, 'utf8')) as { input: string; env: object }
-    expect(told.input).toBe('{"order":42}')
-    expect(told.env).toMatchObject({
+    const received = JSON.parse(readFileSync(file, 'utf8')) as { input: string; env: object }
+    expect(received.input).toBe('{"order":42}')
+    expect(received.env).toMatchObject({
       REDRIVE_LETTER_ID: run.letter.id,
       REDRIVE_QUEUE: 'resize-image',
       REDRIVE_ATTEMPT: '2',
       REDRIVE_IDEMPOTENCY_KEY: `${run.letter.id}:0`,
       REDRIVE_CONTENT_TYPE: 'application/json',
     })
-    expect(told.env).not.toHaveProperty('SECRET_OF_THE_WORKER')
-    expect(told.env).not.toHaveProperty('WANTED')
+    expect(received.env).not.toHaveProperty('SECRET_OF_THE_WORKER')
+    expect(received.env).not.toHaveProperty('WANTED')
   })
 
   it.each([
     ['contains NUL', 'text/plain;\0a=b', 'text/plain;a=b'],
     ['is longer than a variable may be', `text/plain;${'a'.repeat(200_000)}`, /^text\/plain;a+$/],
-  ])('starts the program with a content type that %s', async (_, said, told) => {
-    const payload = { ...aRun(1).run.letter.payload, contentType: said }
+  ])('starts the program with a content type that %s', async (_, contentType, expected) => {
+    const payload = { ...aRun(1).run.letter.payload, contentType }
     const code = 'console.error(process.env.REDRIVE_CONTENT_TYPE); process.exit(1)'
     const failure = await failureOf(script(code)(aRun(1, { payload }).run))
-    expect(failure.message.split(' (')[0]).toMatch(told)
+    expect(failure.message.split(' (')[0]).toMatch(expected)
   })
 
   it('passes the environment of the worker, or only the named variables', async () => {
@@ -176,7 +176,7 @@ describe('commandHandler', () => {
       setInterval(() => {}, 1000)`
     const { run, abort } = aRun(1)
     const failed = failureOf(script(code)(run))
-    const started = (await made('pids')).split(' ').map(Number)
+    const started = (await readWhenWritten('pids')).split(' ').map(Number)
     expect(started.map(isAlive)).toEqual([true, true])
     abort(new Error('the time is up'))
     expect((await failed).message).toBe('the time is up')
@@ -190,7 +190,7 @@ describe('commandHandler', () => {
       require('fs').writeFileSync(${JSON.stringify(join(folder, 'left'))}, String(child.pid))
       process.exit(0)`
     await script(code)(aRun(1).run)
-    expect(process.kill(Number(await made('left')), 'SIGKILL')).toBe(true)
+    expect(process.kill(Number(await readWhenWritten('left')), 'SIGKILL')).toBe(true)
   })
 
   it('starts nothing when the run is already aborted', async () => {

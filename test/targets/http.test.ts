@@ -13,7 +13,7 @@ import { aRun } from './a-run.ts'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
-interface Got {
+interface ReceivedRequest {
   method: string | undefined
   url: string | undefined
   headers: IncomingMessage['headers']
@@ -21,14 +21,14 @@ interface Got {
 }
 
 let answer: Answer
-const got: Got[] = []
+const requests: ReceivedRequest[] = []
 
 const server = createServer((request, response) => {
   const parts: Buffer[] = []
   request.on('data', (part: Buffer) => parts.push(part))
   request.on('end', () => {
     const { method, url, headers } = request
-    got.push({ method, url, headers, body: Buffer.concat(parts) })
+    requests.push({ method, url, headers, body: Buffer.concat(parts) })
     answer(request, response)
   })
 })
@@ -43,7 +43,7 @@ afterAll(() => {
 })
 
 beforeEach(() => {
-  got.length = 0
+  requests.length = 0
   answer = (_, response) => response.writeHead(204).end()
 })
 
@@ -62,7 +62,7 @@ async function failureOf(running: unknown) {
   return { ...failure, category: classifyFailure(failure, thrown).category }
 }
 
-function says(status: number, body = '', headers: Record<string, string> = {}): void {
+function respond(status: number, body = '', headers: Record<string, string> = {}): void {
   answer = (_, response) => response.writeHead(status, headers).end(body)
 }
 
@@ -71,10 +71,10 @@ describe('httpHandler', () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     const { run } = aRun({ order: 42 }, { queue: 'charge-card', traceparent })
     await handler({ headers: { 'x-team': 'payments' } })(run)
-    expect(got).toHaveLength(1)
-    expect(got[0]).toMatchObject({ method: 'POST', url: '/redrive?x=1' })
-    expect(got[0]!.body.toString()).toBe('{"order":42}')
-    expect(got[0]!.headers).toMatchObject({
+    expect(requests).toHaveLength(1)
+    expect(requests[0]).toMatchObject({ method: 'POST', url: '/redrive?x=1' })
+    expect(requests[0]!.body.toString()).toBe('{"order":42}')
+    expect(requests[0]!.headers).toMatchObject({
       'content-type': 'application/json',
       'content-length': '12',
       'redrive-id': run.letter.id,
@@ -84,14 +84,14 @@ describe('httpHandler', () => {
       traceparent,
       'x-team': 'payments',
     })
-    expect(got[0]!.headers).not.toHaveProperty('redrive-signature')
+    expect(requests[0]!.headers).not.toHaveProperty('redrive-signature')
   })
 
   it('signs the body when there is a secret', async () => {
     const secret = 'shared by both sides'
     const { run } = aRun(new Uint8Array([0, 255, 13, 10]))
     await handler({ secret })(run)
-    const { headers, body } = got[0]!
+    const { headers, body } = requests[0]!
     const signature = headers['redrive-signature'] as string
     expect(verifySignature(signature, body, secret, systemClock.now())).toBe(true)
     expect(verifySignature(signature, body, 'another', systemClock.now())).toBe(false)
@@ -101,7 +101,7 @@ describe('httpHandler', () => {
     const { run } = aRun('x', { queue: 'Größe 100%\u2028', traceparent: 'x\r\ny: z' })
     run.letter.payload.contentType = 'text/plain\r\nx-evil: 1'
     await handler()(run)
-    const { headers } = got[0]!
+    const { headers } = requests[0]!
     expect(decodeURIComponent(headers['redrive-queue'] as string)).toBe('Größe 100%\u2028')
     expect(headers['content-type']).toBe('application/octet-stream')
     expect(headers).not.toHaveProperty('traceparent')
@@ -110,18 +110,18 @@ describe('httpHandler', () => {
 
   it('treats a 2xx as success, whatever its body', async () => {
     for (const body of ['', 'ok', '{"ok": true}', '{broken', '[]', 'null']) {
-      says(200, body)
+      respond(200, body)
       expect(await handler()(aRun(1).run)).toBeUndefined()
     }
   })
 
   it('treats a 2xx with "ok": false as a failure', async () => {
-    says(200, '{"ok": false, "error": {"message": "card declined", "code": "DECLINED"}}')
+    respond(200, '{"ok": false, "error": {"message": "card declined", "code": "DECLINED"}}')
     expect(await handler()(aRun(1).run)).toEqual({
       ok: false,
       error: { message: 'card declined', code: 'DECLINED' },
     })
-    says(200, '{"ok": false}')
+    respond(200, '{"ok": false}')
     expect(await handler()(aRun(1).run)).toMatchObject({
       ok: false,
       error: expect.any(Error) as Error,
@@ -151,14 +151,14 @@ describe('httpHandler', () => {
     [500, 'dependency'],
     [503, 'dependency'],
   ])('classifies the status %i as %s', async (status, category) => {
-    says(status, 'what went wrong')
+    respond(status, 'what went wrong')
     const failure = await failureOf(handler()(aRun(1).run))
     expect(failure).toMatchObject({ status, category })
     expect(failure.message).toBe(`127.0.0.1:${port} answered ${status}: what went wrong`)
   })
 
   it('passes on Retry-After', async () => {
-    says(429, '', { 'retry-after': '7' })
+    respond(429, '', { 'retry-after': '7' })
     expect(await failureOf(handler()(aRun(1).run))).toMatchObject({
       category: 'rate-limit',
       retryAfterMs: 7000,
@@ -166,18 +166,18 @@ describe('httpHandler', () => {
   })
 
   it('quotes the beginning of a response in one line', async () => {
-    says(500, `a\r\n${'b'.repeat(5000)}`)
+    respond(500, `a\r\n${'b'.repeat(5000)}`)
     const { message } = await failureOf(handler()(aRun(1).run))
     expect(message.length).toBeLessThan(400)
     expect(message).not.toMatch(/[\r\n]/)
   })
 
   it('never follows a redirect', async () => {
-    says(302, '', { location: `http://127.0.0.1:${port}/elsewhere` })
+    respond(302, '', { location: `http://127.0.0.1:${port}/elsewhere` })
     const failure = await failureOf(handler()(aRun(1).run))
     expect(failure).toMatchObject({ status: 302, category: 'permanent' })
     expect(failure.message).toContain('redirects are not supported')
-    expect(got).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
   it('ends a request when the run is aborted', async () => {
@@ -190,7 +190,7 @@ describe('httpHandler', () => {
     await expect(handler()(run)).rejects.toThrow()
     await closed
     await expect(handler()(run)).rejects.toThrow('the time is up')
-    expect(got).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
   it('times out after timeoutMs', async () => {
@@ -233,12 +233,12 @@ describe('httpHandler', () => {
     )
     expect(failure).toMatchObject({ code: 'EACCES', category: 'permission' })
     expect(failure.message).toMatch(/of localhost is private/)
-    expect(got).toHaveLength(0)
+    expect(requests).toHaveLength(0)
   })
 
   it('calls a private address if that is allowed', async () => {
     await handler({ url: `http://localhost:${port}/` })(aRun(1).run)
-    expect(got).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
   it('rejects an invalid target', () => {

@@ -33,7 +33,7 @@ async function open(
 }
 
 /** Has a loop take one message that fails for good, and gives its letter. */
-async function die(dlq: DeadLetterQueue, requests: Mailbox): Promise<DeadLetter> {
+async function deadLetterOne(dlq: DeadLetterQueue, requests: Mailbox): Promise<DeadLetter> {
   let letter: DeadLetter | undefined
   const off = dlq.on('captured', (event) => (letter = event.letter))
   await new MainLoop({
@@ -47,7 +47,7 @@ async function die(dlq: DeadLetterQueue, requests: Mailbox): Promise<DeadLetter>
   return letter!
 }
 
-async function received(mailbox: Mailbox): Promise<Message> {
+async function receiveOne(mailbox: Mailbox): Promise<Message> {
   const [message] = await mailbox.receive({ waitSeconds: 5 })
   await message?.acknowledge()
   return message!
@@ -79,7 +79,7 @@ describe.each(['memory', 'sqlite', 'redis'] as const)(
           { headers: { tenant: 'acme' }, replyTo: 'replies', id: 'm-1' },
         )
 
-        const first = await die(dlq, requests)
+        const first = await deadLetterOne(dlq, requests)
         expect(first).toMatchObject({ replays: 0 })
         const replayed = await dlq.replay(first.id, 'mia')
         expect(replayed).toMatchObject({ state: 'resolved', replays: 1 })
@@ -90,7 +90,7 @@ describe.each(['memory', 'sqlite', 'redis'] as const)(
           note: 'published to mailbox requests',
         })
 
-        const second = await die(dlq, requests)
+        const second = await deadLetterOne(dlq, requests)
         expect(second.id).not.toBe(first.id)
         expect(second).toMatchObject({
           replays: 1,
@@ -101,7 +101,7 @@ describe.each(['memory', 'sqlite', 'redis'] as const)(
         expect(decodePayload(second.payload)).toEqual({ order: 1 })
         await dlq.replay(second.id)
 
-        const third = await die(dlq, requests)
+        const third = await deadLetterOne(dlq, requests)
         expect(third).toMatchObject({ replays: 2 })
         const parked = await dlq.replay(third.id)
         expect(parked).toMatchObject({ state: 'parked', reason: 'replay-limit', replays: 2 })
@@ -138,7 +138,7 @@ async function aDeadLetter(
   const dlq = await open(options, store)
   const requests = await aMailbox('requests')
   await requests.send({ order: 1 })
-  return { dlq, requests, letter: await die(dlq, requests) }
+  return { dlq, requests, letter: await deadLetterOne(dlq, requests) }
 }
 
 async function aMailbox(name: string): Promise<Mailbox> {
@@ -153,18 +153,18 @@ describe('DeadLetterQueue.replay', () => {
     const { dlq, requests, letter } = await aDeadLetter()
     await dlq.edit(letter.id, { payload: { order: 2 }, reason: 'typo', by: 'mia' })
     await dlq.replay(letter.id)
-    expect((await received(requests)).value()).toEqual({ order: 2 })
+    expect((await receiveOne(requests)).value()).toEqual({ order: 2 })
   })
 
   it('emits an event for the outcome', async () => {
     const { dlq, letter } = await aDeadLetter()
-    const heard: string[] = []
-    dlq.on('*', ({ type }) => heard.push(type))
+    const types: string[] = []
+    dlq.on('*', ({ type }) => types.push(type))
     await dlq.replay(letter.id)
     const { dlq: spent, letter: other } = await aDeadLetter({ maxReplays: 0 })
-    spent.on('*', ({ type }) => heard.push(type))
+    spent.on('*', ({ type }) => types.push(type))
     await spent.replay(other.id)
-    expect(heard).toEqual(['replayed', 'changed', 'parked', 'changed'])
+    expect(types).toEqual(['replayed', 'changed', 'parked', 'changed'])
   })
 
   it('keeps the letter when the replay could not be recorded, and publishes one message for both attempts', async () => {
@@ -242,24 +242,24 @@ describe('the replay route', () => {
     const file = await openMailbox(url('requests'))
     cleanups.push(() => file.close())
     for (const mailbox of [file, opened])
-      expect((await received(mailbox)).value()).toEqual({ order: 1 })
+      expect((await receiveOne(mailbox)).value()).toEqual({ order: 1 })
   })
 
   it('is a mailbox of the resolver, which is never closed', async () => {
     const { letter } = await aDeadLetter()
     const opened = await aMailbox('elsewhere')
-    const asked: string[] = []
+    const resolvedNames: string[] = []
     const store = memoryStore()
     await store.add([letter])
     const mailboxes = {
-      resolve: (name: string) => (asked.push(name), opened),
+      resolve: (name: string) => (resolvedNames.push(name), opened),
       close: () => Promise.reject(new Error('closed')),
     }
     const dlq = await DeadLetterQueue.open(store, { mailboxes })
     await dlq.replay(letter.id)
     await dlq.close()
-    expect(asked).toEqual(['requests'])
-    expect((await received(opened)).headers).toMatchObject({ 'redrive-replays': '1' })
+    expect(resolvedNames).toEqual(['requests'])
+    expect((await receiveOne(opened)).headers).toMatchObject({ 'redrive-replays': '1' })
   })
 
   it('is another mailbox if `to` names one', async () => {
@@ -267,7 +267,7 @@ describe('the replay route', () => {
     const { dlq, requests, letter } = await aDeadLetter({ mailboxes: { 'requests-fixed': fixed } })
     const now = await dlq.replay(letter.id, 'mia', { to: 'requests-fixed' })
     expect(now.history.at(-1)?.note).toBe('published to mailbox requests-fixed')
-    expect((await received(fixed)).value()).toEqual({ order: 1 })
+    expect((await receiveOne(fixed)).value()).toEqual({ order: 1 })
     expect(await requests.approximateCount()).toBe(0)
     await expect(dlq.replay(letter.id, 'mia', { to: 5 as never })).rejects.toMatchObject({
       code: 'ILLEGAL_MOVE',
@@ -281,7 +281,7 @@ describe('the replay route', () => {
     await expect(dlq.replay(id)).rejects.toMatchObject({ code: 'NO_ROUTE' })
     await expect(dlq.replay(id)).rejects.toThrow('an operation without an address: use retry')
     expect(await dlq.replay(id, 'mia', { to: inbox })).toMatchObject({ replays: 1 })
-    expect(await received(inbox)).toMatchObject({
+    expect(await receiveOne(inbox)).toMatchObject({
       headers: { 'redrive-replays': '1', 'redrive-original-id': id },
     })
   })
@@ -302,7 +302,7 @@ describe('the replay route', () => {
     const { dlq, letter } = await aDeadLetter()
     const other = await aMailbox('requests')
     await other.send({ order: 2 })
-    await die(dlq, other)
+    await deadLetterOne(dlq, other)
     await expect(dlq.replay(letter.id)).rejects.toMatchObject({ code: 'NO_ROUTE' })
     expect(await dlq.replay(letter.id, 'mia', { to: other })).toMatchObject({ state: 'resolved' })
   })

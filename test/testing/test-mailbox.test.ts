@@ -90,9 +90,9 @@ describe('testMailbox', () => {
     let expired = 0
     mailbox.on('expired', ({ count }) => (expired += count))
     await mailbox.send('later', { delaySeconds: 60 })
-    const asked = mailbox.receive({ waitSeconds: 120, visibilitySeconds: 30 })
+    const receiving = mailbox.receive({ waitSeconds: 120, visibilitySeconds: 30 })
     await mailbox.advance(60_000)
-    expect(await asked).toHaveLength(1)
+    expect(await receiving).toHaveLength(1)
     await mailbox.advance(30_000)
     expect(await mailbox.receive({ visibilitySeconds: 30 })).toHaveLength(1)
     await mailbox.advance(3_600_000)

@@ -375,7 +375,7 @@ describe('writeOperationFile', () => {
         const { letters, problems } = readOperationFile(text)
         expect(problems).toEqual([])
         const [again] = letters
-        for (const key of keptKeys) expect(again![key], key).toEqual(letter[key])
+        for (const key of formatKeys) expect(again![key], key).toEqual(letter[key])
         expect(Buffer.from(again!.payload.bytes)).toEqual(Buffer.from(letter.payload.bytes))
         expect(
           again!.history.map(({ at, action, to, actor, note }) => ({
@@ -400,7 +400,7 @@ describe('writeOperationFile', () => {
   })
 })
 
-const keptKeys = [
+const formatKeys = [
   'id',
   'queue',
   'state',
@@ -420,7 +420,7 @@ const keptKeys = [
   'updatedAt',
 ] as const
 
-const moment = fc
+const timestamp = fc
   .date({ min: new Date(0), max: new Date(8e12), noInvalidDate: true })
   .map((date) => date.toISOString())
 const text = fc.string({ unit: 'grapheme', maxLength: 20 })
@@ -435,8 +435,8 @@ const name = fc.constantFrom(
   '__proto__',
   'notes',
 )
-const standing = fc.oneof(
-  fc.record({ state: fc.constant<State>('pending'), retryAt: moment }),
+const stateFields = fc.oneof(
+  fc.record({ state: fc.constant<State>('pending'), retryAt: timestamp }),
   fc.record({
     state: fc.constant<State>('exhausted'),
     reason: fc.constant('retries-exhausted' as const),
@@ -445,11 +445,11 @@ const standing = fc.oneof(
   fc.record({
     state: fc.constant<State>('parked'),
     reason: fc.constantFrom(...reasons),
-    review: fc.record({ neededSince: moment, note: text }),
+    review: fc.record({ neededSince: timestamp, note: text }),
   }),
 )
 const entry = fc.record({
-  at: moment,
+  at: timestamp,
   actor: fc.constantFrom('import', 'capture', 'w1', 'ada'),
   action: fc.constantFrom(
     'claim' as const,
@@ -463,9 +463,9 @@ const entry = fc.record({
 })
 const anyLetter = fc
   .record({
-    standing,
-    at: moment,
-    updatedAt: moment,
+    stateFields,
+    at: timestamp,
+    updatedAt: timestamp,
     queue: fc.constantFrom('orders', 'λ', 'a b'),
     metadata: fc.dictionary(name, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }),
     tags: fc.array(text, { maxLength: 3 }),
@@ -477,7 +477,7 @@ const anyLetter = fc
     retries: fc.nat(9),
     message: text,
   })
-  .map(({ standing: stands, at, history, task, message, metadata, ...rest }): DeadLetter => {
+  .map(({ stateFields: fields, at, history, task, message, metadata, ...rest }): DeadLetter => {
     const failure = { name: 'Error', message, causes: [], at }
     const capture = {
       at,
@@ -486,11 +486,11 @@ const anyLetter = fc
       from: null,
       to: 'pending' as const,
     }
-    const { retryAt: _retryAt, review: _review, ...letter } = aLetter({ state: stands.state })
+    const { retryAt: _retryAt, review: _review, ...letter } = aLetter({ state: fields.state })
     return {
       ...letter,
       ...rest,
-      ...stands,
+      ...fields,
       ...(task ? { task } : {}),
       metadata: JSON.parse(JSON.stringify(metadata)) as DeadLetter['metadata'],
       failure,

@@ -16,7 +16,7 @@ import { memoryStore } from '../../../src/stores/memory/memory.ts'
 export interface ExecutorBench {
   executor: ResilientExecutor
   store: Store
-  heard: <T extends EventType>(type: T) => EventOf<T>[]
+  eventsOf: <T extends EventType>(type: T) => EventOf<T>[]
   /** All letters, the oldest first. */
   letters: () => Promise<DeadLetter[]>
 }
@@ -52,7 +52,7 @@ export async function anExecutor(
   return {
     executor: new ResilientExecutor({ policies }, { capturer, hub, clock, rules }),
     store,
-    heard: <T extends EventType>(type: T) =>
+    eventsOf: <T extends EventType>(type: T) =>
       events.filter((event): event is EventOf<T> => event.type === type),
     letters: async () => (await store.find({ order: 'oldest', payload: true })).items,
   }
@@ -83,4 +83,4 @@ export const http = (status: number, more: object = {}): Error =>
   Object.assign(new Error(`HTTP ${status}`), { status, ...more })
 
 /** Waits of next to nothing. */
-export const swift = { initialDelayMs: 0, maxDelayMs: 1 }
+export const noDelay = { initialDelayMs: 0, maxDelayMs: 1 }

@@ -27,7 +27,7 @@ describe.each(['llm', 'github', 'tool'] as const)('the breaker of %s', (name) =>
 
   it('opens after its limit of consecutive failures, rejects calls, admits probes, and closes', async () => {
     const bench = await anExecutor({ [name]: once })
-    const { executor, heard } = bench
+    const { executor, eventsOf } = bench
     await failTimes(bench, name, failures - 1)
     expect(executor.state(name)).toBe('closed')
     await failTimes(bench, name, 1)
@@ -45,7 +45,7 @@ describe.each(['llm', 'github', 'tool'] as const)('the breaker of %s', (name) =>
       expect(await executor.execute(name, failing())).toBe('done')
       expect(executor.state(name)).toBe(n < successes ? 'half-open' : 'closed')
     }
-    expect(heard('breaker')).toMatchObject([
+    expect(eventsOf('breaker')).toMatchObject([
       { kind: 'policy', name, state: 'open', until: expect.any(String) },
       { kind: 'policy', name, state: 'half-open' },
       { kind: 'policy', name, state: 'closed' },
@@ -145,7 +145,7 @@ describe('a breaker', () => {
 
   it('does not count cancelled calls', async () => {
     const bench = await anExecutor(small({ openMs: 1000, successes: 1 }))
-    const { executor, heard } = bench
+    const { executor, eventsOf } = bench
     const cancelled = async (): Promise<void> => {
       const controller = new AbortController()
       const call = executor.execute('mine', () => new Promise(() => {}), {
@@ -167,7 +167,7 @@ describe('a breaker', () => {
     vi.setSystemTime(Date.now() + 1000)
     const signal = AbortSignal.abort('no')
     expect(await errorOf(executor.execute('mine', failing(), { signal }))).toBe('no')
-    expect(heard('breaker').map(({ state }) => state)).toEqual(['open', 'half-open', 'open'])
+    expect(eventsOf('breaker').map(({ state }) => state)).toEqual(['open', 'half-open', 'open'])
   })
 
   it('runs at most halfOpenCalls while half-open; other calls wait for their result', async () => {

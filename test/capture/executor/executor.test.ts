@@ -5,7 +5,7 @@ import { decodePayload, encodePayload } from '../../../src/letter/payload.ts'
 import { insideRedelivery } from '../../../src/run-context.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
-import { anExecutor, errorOf, failing, http, swift } from './an-executor.ts'
+import { anExecutor, errorOf, failing, http, noDelay } from './an-executor.ts'
 
 class RateLimitError extends Error {}
 class TimeoutError extends Error {}
@@ -13,7 +13,7 @@ class SlowModelError extends TimeoutError {}
 
 describe('a call that succeeds', () => {
   it('returns the result of the operation and stores nothing', async () => {
-    const { executor, letters, heard } = await anExecutor()
+    const { executor, letters, eventsOf } = await anExecutor()
     const seen: { attempt: number; aborted: boolean }[] = []
     const result = await executor.execute('llm', ({ attempt, signal }) => {
       seen.push({ attempt, aborted: signal.aborted })
@@ -22,7 +22,7 @@ describe('a call that succeeds', () => {
     expect(result).toBe(42)
     expect(seen).toEqual([{ attempt: 1, aborted: false }])
     expect(await letters()).toEqual([])
-    expect(heard('captured')).toEqual([])
+    expect(eventsOf('captured')).toEqual([])
   })
 
   it('does not abort the signal of a finished run, so that its result can still be read', async () => {
@@ -32,7 +32,7 @@ describe('a call that succeeds', () => {
   })
 
   it('numbers its runs from 1', async () => {
-    const { executor, letters } = await anExecutor({ llm: swift })
+    const { executor, letters } = await anExecutor({ llm: noDelay })
     const seen: number[] = []
     await executor.execute('llm', async ({ attempt }) => {
       seen.push(attempt)
@@ -57,7 +57,7 @@ describe('retryOn', () => {
     ['an error with the status in its response', Object.assign(new Error('bad'), { response: { status: 503 } })],
     ['an error with a listed statusCode', Object.assign(new Error('bad'), { statusCode: 429 })],
   ])('retries %s', async (_what, error) => {
-    const { executor } = await anExecutor({ mine: { ...swift, retryOn: named } })
+    const { executor } = await anExecutor({ mine: { ...noDelay, retryOn: named } })
     const operation = failing(error)
     expect(await executor.execute('mine', operation)).toBe('done')
     expect(operation.runs).toBe(2)
@@ -69,7 +69,7 @@ describe('retryOn', () => {
     ['a thrown string', 'RateLimitError'],
     ['a thrown undefined', undefined],
   ])('does not retry %s', async (_what, error) => {
-    const { executor } = await anExecutor({ mine: { ...swift, retryOn: named } })
+    const { executor } = await anExecutor({ mine: { ...noDelay, retryOn: named } })
     const operation = failing(error)
     expect(await errorOf(executor.execute('mine', operation))).toBe(error)
     expect(operation.runs).toBe(1)
@@ -79,7 +79,7 @@ describe('retryOn', () => {
     const rules = [{ name: 'odd', when: { code: 'E_ODD' }, category: 'transient' as const }]
     const odd = Object.assign(new Error('odd'), { code: 'E_ODD' })
     const retryOn = { categories: ['transient' as const] }
-    const { executor } = await anExecutor({ mine: { ...swift, retryOn } }, { rules })
+    const { executor } = await anExecutor({ mine: { ...noDelay, retryOn } }, { rules })
     expect(await executor.execute('mine', failing(odd))).toBe('done')
   })
 
@@ -87,7 +87,7 @@ describe('retryOn', () => {
     const seen: unknown[] = []
     const { executor } = await anExecutor({
       mine: {
-        ...swift,
+        ...noDelay,
         retryOn: (error, failure) => {
           seen.push([error, failure.status])
           return failure.status === 418
@@ -104,9 +104,9 @@ describe('retryOn', () => {
 
   it('retries nothing when the retryOn function throws, and emits the error', async () => {
     const mistake = new Error('mistake')
-    const { executor, heard } = await anExecutor({
+    const { executor, eventsOf } = await anExecutor({
       mine: {
-        ...swift,
+        ...noDelay,
         retryOn: () => {
           throw mistake
         },
@@ -115,19 +115,19 @@ describe('retryOn', () => {
     const operation = failing(http(503))
     await errorOf(executor.execute('mine', operation))
     expect(operation.runs).toBe(1)
-    expect(heard('error')).toEqual([{ type: 'error', during: 'retryOn of mine', error: mistake }])
+    expect(eventsOf('error')).toEqual([{ type: 'error', during: 'retryOn of mine', error: mistake }])
   })
 
   it('does not treat the promise of an async retryOn function as true', async () => {
     const retryOn = (async () => true) as unknown as () => boolean
-    const { executor } = await anExecutor({ mine: { ...swift, retryOn } })
+    const { executor } = await anExecutor({ mine: { ...noDelay, retryOn } })
     const operation = failing(http(503))
     await errorOf(executor.execute('mine', operation))
     expect(operation.runs).toBe(1)
   })
 
   it('retries temporary failures by default', async () => {
-    const { executor } = await anExecutor({ mine: { ...swift, attempts: 4 } })
+    const { executor } = await anExecutor({ mine: { ...noDelay, attempts: 4 } })
     const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
     expect(await executor.execute('mine', failing(reset, http(429), http(500)))).toBe('done')
     const operation = failing(http(422))
@@ -150,7 +150,7 @@ describe('a call whose last attempt fails', () => {
     ],
   ])('of policy %s is stored in the queue of the policy, with the number of its attempts', async (...row) => {
     const [policy, error, attempts, queue, category] = row
-    const { executor, letters } = await anExecutor({ [policy]: swift })
+    const { executor, letters } = await anExecutor({ [policy]: noDelay })
     const operation = failing(...Array.from({ length: 9 }, () => error))
     const payload = { prompt: 'hi' }
     expect(await errorOf(executor.execute(policy, operation, { operation: { payload } }))).toBe(
@@ -165,7 +165,7 @@ describe('a call whose last attempt fails', () => {
   })
 
   it('rethrows the same object that the operation threw last', async () => {
-    const { executor } = await anExecutor({ llm: { ...swift, breaker: false } })
+    const { executor } = await anExecutor({ llm: { ...noDelay, breaker: false } })
     const errors = [http(503), http(503), Object.freeze(http(503))]
     expect(await errorOf(executor.execute('llm', failing(...errors)))).toBe(errors[2])
     for (const thrown of [undefined, null, 'text', 7, { status: 404 }])
@@ -236,7 +236,7 @@ describe('a call whose last attempt fails', () => {
   })
 
   it('is parked and tagged as not replayable when it has no payload', async () => {
-    const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
+    const { executor, letters } = await anExecutor({ llm: { ...noDelay, attempts: 1 } })
     await errorOf(executor.execute('llm', failing(http(503))))
     await errorOf(executor.execute('llm', failing(http(503)), { tags: ['mine'] }))
     expect(await letters()).toMatchObject([
@@ -252,29 +252,29 @@ describe('a call whose last attempt fails', () => {
   })
 
   it('is retried without a payload when the caller sets a retry policy', async () => {
-    const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
+    const { executor, letters } = await anExecutor({ llm: { ...noDelay, attempts: 1 } })
     await errorOf(executor.execute('llm', failing(http(503)), { policy: exponential() }))
     expect(await letters()).toMatchObject([{ state: 'pending', tags: [] }])
   })
 
   it('rejects with its own error when the letter cannot be stored, and emits the other error', async () => {
-    const { executor, letters, heard } = await anExecutor({}, { maxItems: 1 })
+    const { executor, letters, eventsOf } = await anExecutor({}, { maxItems: 1 })
     const errors = [http(400), http(401), http(402)]
     for (const error of errors)
       expect(await errorOf(executor.execute('llm', failing(error)))).toBe(error)
     expect(await letters()).toHaveLength(1)
-    expect(heard('error')).toMatchObject([
+    expect(eventsOf('error')).toMatchObject([
       { during: 'capture of llm_call', error: { code: 'QUEUE_FULL' } },
       { during: 'capture of llm_call', error: { code: 'QUEUE_FULL' } },
     ])
   })
 
   it('rejects with its own error when the payload is too large', async () => {
-    const { executor, heard } = await anExecutor()
+    const { executor, eventsOf } = await anExecutor()
     const error = http(400)
     const context = { operation: { payload: 'x'.repeat(2000) } }
     expect(await errorOf(executor.execute('llm', failing(error), context))).toBe(error)
-    expect(heard('error')).toMatchObject([{ error: { code: 'TOO_LARGE' } }])
+    expect(eventsOf('error')).toMatchObject([{ error: { code: 'TOO_LARGE' } }])
   })
 })
 
@@ -285,7 +285,7 @@ describe('a fallback', () => {
       seen.push(error)
       return 'from the cache'
     }
-    const { executor, letters } = await anExecutor({ llm: { ...swift, fallback } })
+    const { executor, letters } = await anExecutor({ llm: { ...noDelay, fallback } })
     const error = http(400)
     expect(await executor.execute('llm', failing(error))).toBe('from the cache')
     expect(seen).toEqual([error])
@@ -296,11 +296,11 @@ describe('a fallback', () => {
     const fallback = async (given: unknown): Promise<never> => {
       throw given
     }
-    const { executor, letters, heard } = await anExecutor({ llm: { fallback } })
+    const { executor, letters, eventsOf } = await anExecutor({ llm: { fallback } })
     const error = http(400)
     expect(await errorOf(executor.execute('llm', failing(error)))).toBe(error)
     expect(await letters()).toMatchObject([{ failure: { status: 400 } }])
-    expect(heard('error')).toEqual([])
+    expect(eventsOf('error')).toEqual([])
   })
 
   it('that fails is reported, and the original error is stored and rethrown', async () => {
@@ -308,17 +308,17 @@ describe('a fallback', () => {
     const fallback = (): never => {
       throw broken
     }
-    const { executor, letters, heard } = await anExecutor({ llm: { fallback } })
+    const { executor, letters, eventsOf } = await anExecutor({ llm: { fallback } })
     const error = http(400)
     expect(await errorOf(executor.execute('llm', failing(error)))).toBe(error)
     expect(await letters()).toMatchObject([{ failure: { status: 400 } }])
-    expect(heard('error')).toMatchObject([{ during: 'fallback of llm', error: broken }])
+    expect(eventsOf('error')).toMatchObject([{ during: 'fallback of llm', error: broken }])
   })
 })
 
 describe('the executor inside a redelivery', () => {
   it('runs the policy as usual and stores no letter', async () => {
-    const { executor, letters } = await anExecutor({ llm: swift })
+    const { executor, letters } = await anExecutor({ llm: noDelay })
     const error = http(503)
     const operation = failing(error, error, error)
     const context = { operation: { payload: 1 } }
@@ -331,7 +331,7 @@ describe('the executor inside a redelivery', () => {
   })
 
   it('stores a letter for a failure that the handler catches', async () => {
-    const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
+    const { executor, letters } = await anExecutor({ llm: { ...noDelay, attempts: 1 } })
     const input = { prompt: 'hi' }
     const context = { operation: { payload: input } }
     await insideRedelivery(aLetter({ queue: 'outer' }), async () => {
@@ -344,7 +344,7 @@ describe('the executor inside a redelivery', () => {
   })
 
   it('fails and resolves the letter whose handler uses it, without a second letter', async () => {
-    const { executor, letters, store } = await anExecutor({ llm: { ...swift, attempts: 2 } })
+    const { executor, letters, store } = await anExecutor({ llm: { ...noDelay, attempts: 2 } })
     const dlq = await DeadLetterQueue.open(store, { pollMs: 5 })
     const operation = failing(http(500), http(500), http(500), http(500))
     const call = (): Promise<string> =>
@@ -352,16 +352,16 @@ describe('the executor inside a redelivery', () => {
     dlq.handle('llm_call', call)
     await errorOf(call())
     const [letter] = await letters()
-    const heard = (type: 'rescheduled' | 'resolved'): Promise<unknown> =>
-      new Promise((tell) => dlq.on(type, tell))
+    const nextEvent = (type: 'rescheduled' | 'resolved'): Promise<unknown> =>
+      new Promise((resolve) => dlq.on(type, resolve))
     dlq.start()
 
-    const rescheduled = heard('rescheduled')
+    const rescheduled = nextEvent('rescheduled')
     await dlq.retry(letter!.id)
     await rescheduled
     expect(await letters()).toMatchObject([{ id: letter!.id, state: 'pending', retries: 1 }])
 
-    const resolved = heard('resolved')
+    const resolved = nextEvent('resolved')
     await dlq.retry(letter!.id)
     await resolved
     expect(await letters()).toMatchObject([{ id: letter!.id, state: 'resolved' }])
@@ -385,7 +385,7 @@ describe('policies of an executor', () => {
   })
 
   it('override only the given fields of a built-in policy with the same name', async () => {
-    const { executor } = await anExecutor({ llm: { ...swift, attempts: 2 } })
+    const { executor } = await anExecutor({ llm: { ...noDelay, attempts: 2 } })
     const [first, second] = [http(503), http(503)]
     const operation = failing(first, second)
     expect(await errorOf(executor.execute('llm', operation))).toBe(second)
@@ -466,7 +466,7 @@ describe('policies of an executor', () => {
 
 describe('the idempotency key of a call', () => {
   it('is the same in every run of the call and in its letter', async () => {
-    const { executor, letters } = await anExecutor({ llm: swift })
+    const { executor, letters } = await anExecutor({ llm: noDelay })
     const keys: string[] = []
     const call = executor.execute('llm', ({ idempotencyKey }) => {
       keys.push(idempotencyKey)

@@ -9,14 +9,14 @@ const servers: Server[] = []
 afterEach(async () => {
   for (const server of servers.splice(0)) {
     server.closeAllConnections()
-    await new Promise((tell) => void server.close(tell))
+    await new Promise((resolve) => void server.close(resolve))
   }
 })
 
 /**
  * A server that answers each request with the next of these, and with the last one from then on.
  */
-async function serving(...answers: RequestListener[]): Promise<string> {
+async function startServer(...answers: RequestListener[]): Promise<string> {
   let requests = 0
   const server = createServer((request, response) => {
     const answer = answers[Math.min(requests++, answers.length - 1)]!
@@ -39,7 +39,7 @@ const hang: RequestListener = () => {}
  * As callers do it: fetch, and an error with the status and the headers of an answer that is not
  * good.
  */
-async function ask(url: string, signal: AbortSignal): Promise<string> {
+async function fetchText(url: string, signal: AbortSignal): Promise<string> {
   const response = await fetch(url, { signal })
   const { status, headers } = response
   if (!response.ok) throw Object.assign(new Error(`answered ${status}`), { status, headers })
@@ -48,7 +48,7 @@ async function ask(url: string, signal: AbortSignal): Promise<string> {
 
 const policies = {
   http: { attempts: 3, initialDelayMs: 1, maxDelayMs: 2000, timeoutMs: 5000 },
-  hasty: { attempts: 2, initialDelayMs: 1, maxDelayMs: 1, timeoutMs: 100 },
+  brief: { attempts: 2, initialDelayMs: 1, maxDelayMs: 1, timeoutMs: 100 },
 }
 
 describe('an executor over HTTP', () => {
@@ -58,12 +58,12 @@ describe('an executor over HTTP', () => {
     ['a 503', status(503)],
     ['a reset', reset],
   ])('retries %s until the request succeeds', async (_what, answer) => {
-    const url = await serving(answer, answer, ok)
+    const url = await startServer(answer, answer, ok)
     const { executor, letters } = await anExecutor(policies)
     const seen: number[] = []
     const text = await executor.execute('http', ({ signal, attempt }) => {
       seen.push(attempt)
-      return ask(url, signal)
+      return fetchText(url, signal)
     })
     expect(text).toBe('hello')
     expect(seen).toEqual([1, 2, 3])
@@ -76,7 +76,7 @@ describe('an executor over HTTP', () => {
     ['a reset', reset, { category: 'network', attempts: 3, failure: { name: 'TypeError' } }],
     ['a 404', status(404), { category: 'permanent', attempts: 1, state: 'parked' }],
   ])('stores a letter for %s that persists', async (_what, answer, expected) => {
-    const url = await serving(answer)
+    const url = await startServer(answer)
     const { executor, letters } = await anExecutor(policies)
     let last: unknown
     const error = await errorOf(
@@ -84,7 +84,7 @@ describe('an executor over HTTP', () => {
         'http',
         async ({ signal }) => {
           try {
-            return await ask(url, signal)
+            return await fetchText(url, signal)
           } catch (error) {
             last = error
             throw error
@@ -99,12 +99,12 @@ describe('an executor over HTTP', () => {
 
   it('rejects with a TimeoutError without a response, and closes the connection', async () => {
     const closed: Promise<unknown>[] = []
-    const url = await serving((request, response) => {
+    const url = await startServer((request, response) => {
       closed.push(once(request.socket, 'close'))
       hang(request, response)
     })
     const { executor, letters } = await anExecutor(policies)
-    const error = await errorOf(executor.execute('hasty', ({ signal }) => ask(url, signal)))
+    const error = await errorOf(executor.execute('brief', ({ signal }) => fetchText(url, signal)))
     expect(error).toMatchObject({ name: 'TimeoutError' })
     expect(closed).toHaveLength(2)
     await Promise.all(closed)
@@ -112,10 +112,10 @@ describe('an executor over HTTP', () => {
   })
 
   it('leaves a Retry-After above the maximum delay to the letter', async () => {
-    const url = await serving(status(429, { 'retry-after': '120' }), ok)
+    const url = await startServer(status(429, { 'retry-after': '120' }), ok)
     const { executor, letters } = await anExecutor(policies)
     await errorOf(
-      executor.execute('http', ({ signal }) => ask(url, signal), { operation: { payload: 1 } }),
+      executor.execute('http', ({ signal }) => fetchText(url, signal), { operation: { payload: 1 } }),
     )
     expect(await letters()).toMatchObject([
       { attempts: 1, state: 'pending', backoffMs: 120_000, failure: { retryAfterMs: 120_000 } },
@@ -123,7 +123,7 @@ describe('an executor over HTTP', () => {
   })
 
   it('lets the caller read the response body after the call', async () => {
-    const url = await serving((_request, response) => {
+    const url = await startServer((_request, response) => {
       response.write('hel')
       setImmediate(() => response.end('lo'))
     })

@@ -33,13 +33,13 @@ function watchedClock(random: number): typeof systemClock & { waits: number[] } 
 }
 
 /** An operation that ends only when its signal aborts, or never. */
-function hanging(options: { heeds: boolean } = { heeds: false }) {
+function hanging(options: { handlesAbort: boolean } = { handlesAbort: false }) {
   const signals: AbortSignal[] = []
   const operation = ({ signal }: { signal: AbortSignal }): Promise<never> => {
     signals.push(signal)
     return new Promise((_resolve, reject) => {
-      const heed = (): void => reject(new DOMException('This operation was aborted', 'AbortError'))
-      if (options.heeds) signal.addEventListener('abort', heed)
+      const rejectWithAbort = (): void => reject(new DOMException('This operation was aborted', 'AbortError'))
+      if (options.handlesAbort) signal.addEventListener('abort', rejectWithAbort)
     })
   }
   return { operation, signals }
@@ -120,9 +120,9 @@ describe('delays between attempts', () => {
 describe('the timeout of a run', () => {
   it.each([true, false])(
     'rejects with a TimeoutError, aborts the signal (handled: %s), and retries',
-    async (heeds) => {
+    async (handlesAbort) => {
       const { executor, letters } = await anExecutor()
-      const { operation, signals } = hanging({ heeds })
+      const { operation, signals } = hanging({ handlesAbort })
       const call = errorOf(executor.execute('tool', operation, { operation: { payload: 1 } }))
       await vi.advanceTimersByTimeAsync(29_999)
       expect(signals.map(({ aborted }) => aborted)).toEqual([false])
@@ -304,12 +304,12 @@ describe('a bulkhead', () => {
     const context = new AsyncLocalStorage<string>()
     const { promise, resolve } = deferred()
     const seen: (string | undefined)[] = []
-    const look = async (): Promise<void> => {
+    const recordContext = async (): Promise<void> => {
       seen.push(context.getStore())
       await promise
     }
     const calls = ['first', 'second'].map((name) =>
-      context.run(name, () => executor.execute('narrow', look)),
+      context.run(name, () => executor.execute('narrow', recordContext)),
     )
     resolve()
     await Promise.all(calls)

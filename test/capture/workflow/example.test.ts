@@ -8,7 +8,7 @@ it('the example retries each repository until it succeeds, and then runs it no m
   const { stdout } = await promisify(execFile)(process.execPath, [example])
   expect(stdout.trim().split('\n')).toEqual([
     'run 1: no-var on api, web, docs with codemod',
-    'partial, kept: web, docs run again',
+    'partial, stored: web, docs will be retried',
     'run 2: no-var on web, docs with codemod',
     'run 3: no-var on docs with codemod',
     'capture',

@@ -12,7 +12,7 @@ function readAs(returned: unknown, of: string[] = targets): WorkflowFailure | un
 }
 
 /** Reading any property of it throws, and so does asking what it is. */
-function poison(): object {
+function throwingProxy(): object {
   const { proxy, revoke } = Proxy.revocable({}, {})
   revoke()
   return proxy
@@ -92,8 +92,8 @@ describe('readFailure', () => {
       { failed: ['a'], results: { b: { ok: false }, c: { ok: true } } },
       ['a', 'b'],
     ],
-  ])('narrows to the failed targets given as %s', (_title, said, failed) => {
-    expect(readAs({ status: 'partial', ...said })?.failed).toEqual(failed)
+  ])('narrows to the failed targets given as %s', (_title, given, failed) => {
+    expect(readAs({ status: 'partial', ...given })?.failed).toEqual(failed)
   })
 
   it.each<[string, object, string[]]>([
@@ -131,14 +131,14 @@ describe('readFailure', () => {
       { results: [{ ok: false }, { target: 'a', ok: true }] },
       targets,
     ],
-  ])('retries %s', (_title, said, failed) => {
-    expect(readAs({ status: 'partial', ...said })?.failed).toEqual(failed)
+  ])('retries %s', (_title, given, failed) => {
+    expect(readAs({ status: 'partial', ...given })?.failed).toEqual(failed)
   })
 
   it('retries all targets when reading the result throws', () => {
-    const unreadable = { status: 'partial', failed: poison(), results: poison(), errors: poison() }
+    const unreadable = { status: 'partial', failed: throwingProxy(), results: throwingProxy(), errors: throwingProxy() }
     expect(readAs(unreadable)?.failed).toEqual(targets)
-    expect(readAs(poison())).toBeUndefined()
+    expect(readAs(throwingProxy())).toBeUndefined()
   })
 
   it('does not narrow a failure with the status failed', () => {
@@ -167,28 +167,28 @@ describe('readFailure', () => {
   })
 
   it('prefers a retryable error to a permanent one, so that other targets are retried', () => {
-    const [hopeless, busy] = [new Error('forbidden'), new Error('busy')]
-    const results = { a: { error: hopeless }, b: { error: busy }, c: { ok: true } }
+    const [permanent, busy] = [new Error('forbidden'), new Error('busy')]
+    const results = { a: { error: permanent }, b: { error: busy }, c: { ok: true } }
     const failure = readAs({ status: 'partial', results })
     expect(failure?.error).toBe(busy)
     expect(failure?.failed).toEqual(['a', 'b'])
-    expect(readAs({ status: 'partial', results: { a: { error: hopeless } } })?.error).toBe(hopeless)
+    expect(readAs({ status: 'partial', results: { a: { error: permanent } } })?.error).toBe(permanent)
   })
 
   it('never throws, and never omits a target that is reported as failed', () => {
-    const said = fc.oneof(
+    const outcome = fc.oneof(
       fc.anything(),
       fc.record({ ok: fc.boolean(), error: fc.anything() }, { requiredKeys: [] }),
       fc.constantFrom('failed', 'done', true, false),
     )
     const one = fc.record({
       target: fc.oneof(fc.constantFrom(...targets, 'z'), fc.anything()),
-      ok: said,
+      ok: outcome,
     })
     const list = fc.array(fc.oneof(one, fc.constantFrom(...targets, 'z'), fc.anything()))
     const results = fc.oneof(
       list,
-      fc.dictionary(fc.constantFrom(...targets, 'z', '__proto__'), said),
+      fc.dictionary(fc.constantFrom(...targets, 'z', '__proto__'), outcome),
       fc.anything(),
     )
     fc.assert(

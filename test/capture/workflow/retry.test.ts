@@ -25,7 +25,7 @@ const sweep = (over: Partial<WorkflowTask> = {}): WorkflowTask => ({
 const partial = (...failed: string[]): object => ({ status: 'partial', failed, error: refused() })
 
 /** The next event of this type about a letter. */
-function heardOnce(dlq: DeadLetterQueue, type: EventType): Promise<DeadLetter> {
+function nextEvent(dlq: DeadLetterQueue, type: EventType): Promise<DeadLetter> {
   return new Promise((resolve) => {
     const off = dlq.on('*', (event) => {
       if (event.type !== type || !('letter' in event) || !event.letter) return
@@ -126,12 +126,12 @@ describe('a retry of a workflow', () => {
   })
 
   it('prefers the handler to the function of the first run', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate() })
     const guard = dlq.workflow({ handler: () => 'done' })
     await guard.run(sweep(), () => Promise.reject(refused()))
     dlq.start()
     await clock.advance(10)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
   })
 
@@ -349,7 +349,7 @@ describe.each(places)('a partial failure on $kind', ({ missing, begin }) => {
       return dlq
     }
     const retried = async (dlq: DeadLetterQueue, id: string, as: EventType): Promise<void> => {
-      const settled = heardOnce(dlq, as)
+      const settled = nextEvent(dlq, as)
       await dlq.retry(id)
       await settled
     }
@@ -449,7 +449,7 @@ describe('a handler that reports a remainder', () => {
   )
 
   it('gets the same payload when the remainder is too large, which counts and emits an error', async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: immediate(),
       breaker: false,
       maxRetries: 2,
@@ -468,7 +468,7 @@ describe('a handler that reports a remainder', () => {
     expect(letter).toMatchObject({ state: 'exhausted', retries: 2, payload: { version: 1 } })
     const note = 'the remaining input is too large to store: the next run gets all of it again'
     expect(notes(letter).slice(1)).toEqual([`reschedule: ${note}`, `exhaust: ${note}`])
-    expect(heard('error')).toMatchObject([
+    expect(eventsOf('error')).toMatchObject([
       { during: `settling of letter ${id}`, error: { code: 'TOO_LARGE' } },
       { during: `settling of letter ${id}`, error: { code: 'TOO_LARGE' } },
     ])
@@ -498,7 +498,7 @@ describe('a handler that reports a remainder', () => {
 
   it('gets the same payload when the remainder is undefined', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(60_000) })
-    dlq.handle('a', () => ({ ok: false, error: timedOut(), remaining: undefined, note: 'unheard' }))
+    dlq.handle('a', () => ({ ok: false, error: timedOut(), remaining: undefined, note: 'ignored' }))
     const { id } = await dlq.enqueue({ type: 'a', payload: 'whole' }, refused())
     dlq.start()
     await clock.advance(60_000)

@@ -49,7 +49,7 @@ const skips = (over: Partial<WorkflowCounts['skipped']> = {}): WorkflowCounts['s
   ...over,
 })
 
-async function only(dlq: DeadLetterQueue): Promise<DeadLetter> {
+async function onlyLetter(dlq: DeadLetterQueue): Promise<DeadLetter> {
   const { items } = await dlq.find({ payload: true })
   expect(items).toHaveLength(1)
   return items[0]!
@@ -78,7 +78,7 @@ describe('run', () => {
       sweep({ metadata: { team: 'platform' }, tags: ['nightly'], priority: 'high', lane: 'ada' }),
       failing(error),
     )
-    const letter = await only(dlq)
+    const letter = await onlyLetter(dlq)
     expect(answer).toEqual({
       status: 'failed',
       error,
@@ -121,7 +121,7 @@ describe('run', () => {
   ])('treats a returned %s as a failure', async (_title, result, status) => {
     const { dlq } = await aQueue()
     const answer = await dlq.workflow().run(sweep(), async () => result)
-    const letter = await only(dlq)
+    const letter = await onlyLetter(dlq)
     expect(answer).toMatchObject({ status, result, enqueued: true, letterId: letter.id })
     expect(letter).toMatchObject({ category: 'network', failure: { code: 'ECONNREFUSED' } })
   })
@@ -132,7 +132,7 @@ describe('run', () => {
       .workflow()
       .run(sweep(), async () => ({ status: 'partial', failed: ['c'], error: refused() }))
     expect(answer).toMatchObject({ status: 'partial', failed: ['c'], enqueued: true })
-    const letter = await only(dlq)
+    const letter = await onlyLetter(dlq)
     expect(decodePayload(letter.payload)).toEqual({
       task: { type: 'code-sweep' },
       targets: ['c'],
@@ -158,7 +158,7 @@ describe('run', () => {
       throw refused()
     })
     task.targets!.length = 0
-    const letter = await only(dlq)
+    const letter = await onlyLetter(dlq)
     expect(decodePayload(letter.payload)).toEqual({
       task: { when: new Date(0), list: [1] },
       targets: ['a', 'b', 'c'],
@@ -176,7 +176,7 @@ describe('run', () => {
     const { dlq } = await aQueue()
     const task = sweep({ task: { call: () => 1 } })
     await dlq.workflow().run(task, () => ({ status: 'partial', failed: ['b'], error: refused() }))
-    expect((await only(dlq)).payload).toMatchObject({ lossy: true, version: 1 })
+    expect((await onlyLetter(dlq)).payload).toMatchObject({ lossy: true, version: 1 })
   })
 
   it.each<[string, unknown]>([
@@ -209,7 +209,7 @@ describe('run', () => {
     const { dlq } = await aQueue()
     const guard = dlq.workflow({ maxRetries: 7, priority: 'low', backoff: immediate() })
     await guard.enqueue(sweep(), refused())
-    expect(await only(dlq)).toMatchObject({
+    expect(await onlyLetter(dlq)).toMatchObject({
       maxRetries: 7,
       priority: 'low',
       policy: { kind: 'immediate' },
@@ -229,8 +229,8 @@ describe('the strategy', () => {
     categories.map((category) => ({ strategy, category, why: expected[strategy](category) })),
   )
 
-  it.each(cases)('$strategy with a failure of category $category gives $why', async (asked) => {
-    const { strategy, category, why } = asked
+  it.each(cases)('$strategy with a failure of category $category gives $why', async (row) => {
+    const { strategy, category, why } = row
     const { dlq } = await aQueue({ rules })
     const guard = dlq.workflow({ strategy })
     const error = errorOf(category)
@@ -282,10 +282,10 @@ describe('the strategy', () => {
     const { dlq } = await aQueue({ rules })
     const guard = dlq.workflow()
     const order: Strategy[] = ['disabled', 'manual', 'selective', 'automatic', 'disabled']
-    const gates = order.map(() => deferred())
-    const runs = gates.map((gate, n) =>
+    const blockers = order.map(() => deferred())
+    const runs = blockers.map((blocker, n) =>
       guard.run(sweep({ id: `wf-${n}` }), async () => {
-        await gate.promise
+        await blocker.promise
         throw errorOf('permission')
       }),
     )
@@ -293,11 +293,11 @@ describe('the strategy', () => {
     for (const [n, strategy] of order.entries()) {
       guard.setStrategy(strategy)
       expect(guard.strategy).toBe(strategy)
-      gates[n]!.resolve()
+      blockers[n]!.resolve()
       answers.push(whyOf(await runs[n]!))
     }
     expect(answers).toEqual(['disabled', 'manual', 'not-selected', undefined, 'disabled'])
-    expect((await only(dlq)).dedupeKey).toBe('wf-3')
+    expect((await onlyLetter(dlq)).dedupeKey).toBe('wf-3')
     expect(guard.counts()).toEqual({
       enqueued: 1,
       enqueuedByHand: 0,
@@ -339,17 +339,17 @@ describe('enqueue', () => {
     const error = refused()
     const guard = dlq.workflow()
     await guard.run(sweep(), failing(error))
-    const byRun = await only(dlq)
+    const byRun = await onlyLetter(dlq)
     await dlq.remove(byRun.id)
     await guard.enqueue(sweep(), error)
-    expect({ ...(await only(dlq)), id: byRun.id }).toEqual(byRun)
+    expect({ ...(await onlyLetter(dlq)), id: byRun.id }).toEqual(byRun)
   })
 })
 
 describe('a task that cannot be stored', () => {
-  const brokenStore = (trouble: unknown): Store => {
+  const brokenStore = (error: unknown): Store => {
     const store = memoryStore()
-    store.add = () => Promise.reject(trouble)
+    store.add = () => Promise.reject(error)
     return store
   }
 
@@ -376,7 +376,7 @@ describe('a task that cannot be stored', () => {
 
   it('is reported as store-unavailable, with the original failure', async () => {
     const down = new RedriveError('STORE_UNAVAILABLE', 'the store cannot be reached: start it')
-    const { dlq, heard } = await aQueue({}, () => brokenStore(down))
+    const { dlq, eventsOf } = await aQueue({}, () => brokenStore(down))
     const error = refused()
     const guard = dlq.workflow()
     expect(await guard.run(sweep(), failing(error))).toMatchObject({
@@ -386,7 +386,7 @@ describe('a task that cannot be stored', () => {
       why: 'store-unavailable',
       detail: 'the store cannot be reached: start it',
     })
-    expect(heard('error')).toMatchObject([{ during: 'capture of workflow', error: down }])
+    expect(eventsOf('error')).toMatchObject([{ during: 'capture of workflow', error: down }])
     expect(guard.counts().skipped['store-unavailable']).toBe(1)
   })
 
@@ -414,14 +414,14 @@ describe('a task that cannot be stored', () => {
 
 describe('a task that fails again', () => {
   it('adds an occurrence to an open letter, and stores a new letter after that', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const guard = dlq.workflow()
     const first = await guard.run(sweep(), failing(refused()))
     const second = await guard.run(sweep(), failing(refused()))
-    const { id, occurrences } = await only(dlq)
+    const { id, occurrences } = await onlyLetter(dlq)
     expect([first, second]).toMatchObject([{ letterId: id }, { letterId: id }])
     expect(occurrences).toBe(2)
-    expect(heard('duplicate')).toHaveLength(1)
+    expect(eventsOf('duplicate')).toHaveLength(1)
     await dlq.resolve(id)
     const third = await guard.run(sweep(), failing(refused()))
     expect(third).toMatchObject({ enqueued: true })

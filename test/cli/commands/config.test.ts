@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { configJsonSchema } from '../../../src/config/json-schema.ts'
-import { aFolder, expectTame, expectToFit, hostileText, redrive } from '../run-cli.ts'
+import { aFolder, expectEscaped, expectToFit, hostileText, redrive } from '../run-cli.ts'
 
 const root = aFolder()
 let folders = 0
@@ -78,9 +78,9 @@ describe('config check', () => {
     const cwd = folderWith({ 'my.yaml': sound, token: 'Bearer hunter2' })
     const { out, exit } = await redrive(['config', 'check', 'my.yaml', '--json'], { cwd, env })
     expect(exit).toBe(0)
-    const said = JSON.parse(out) as { settings: object[] }
-    expect(said).toMatchObject({ ok: true, file: 'my.yaml' })
-    expect(said.settings).toContainEqual({ key: 'maxRetries', value: 5, from: 'my.yaml:2' })
+    const report = JSON.parse(out) as { settings: object[] }
+    expect(report).toMatchObject({ ok: true, file: 'my.yaml' })
+    expect(report.settings).toContainEqual({ key: 'maxRetries', value: 5, from: 'my.yaml:2' })
     expect(out).not.toContain('hunter2')
   })
 
@@ -92,7 +92,7 @@ describe('config check', () => {
     expect(err).toMatch(/^INVALID_CONFIG: 3 problems in the configuration$/m)
     expect(err).toContain('maxRetires (redrive.yaml:1): unknown key; did you mean "maxRetries"?')
     expect(err).toContain('leaseMs (redrive.yaml:2): must be a duration from 50ms to 1d')
-    expectTame(err)
+    expectEscaped(err)
     const asJson = await redrive(['config', 'check', '--json'], { cwd })
     expect(asJson.exit).toBe(2)
     const { ok, problems } = JSON.parse(asJson.out) as { ok: boolean; problems: object[] }

@@ -17,7 +17,7 @@ import { mixedLetters } from '../../../src/testing/store/mixed.ts'
 import {
   aFolder,
   aStoreFile,
-  expectTame,
+  expectEscaped,
   expectToFit,
   hostileText,
   plainEnv,
@@ -36,7 +36,7 @@ describe('redrive copy', { timeout: 30_000 }, () => {
     expect(copied.out).toContain('72 letters copied in this run.')
     expect(copied.out).toMatch(/^archived +12$/m)
     expect(copied.out).toContain('Verified: 72 letters, 0 records and the totals are the same.')
-    expectTame(copied.out)
+    expectEscaped(copied.out)
     const again = await redrive(['copy', from, to, '--json'])
     expect(again).toMatchObject({ exit: 0, err: '' })
     expect(JSON.parse(again.out)).toMatchObject({ ok: true, copied: 0, verdict: { letters: 72 } })

@@ -71,12 +71,12 @@ describe('list', () => {
 
   it('prints id prefixes that `show` accepts', async () => {
     const { out } = await list()
-    const shown = out
+    const prefixes = out
       .split('\n')
       .slice(1, 5)
       .map((line) => line.split(' ')[0]!)
-    expect(new Set(shown).size).toBe(4)
-    const { out: whole } = await redrive(['show', '--json', '--store', url, shown[0]!])
+    expect(new Set(prefixes).size).toBe(4)
+    const { out: whole } = await redrive(['show', '--json', '--store', url, prefixes[0]!])
     expect((JSON.parse(whole) as LetterSummary).id).toBe(id(3))
   })
 

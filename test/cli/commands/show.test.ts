@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { encodePayload } from '../../../src/letter/payload.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
-import { aFolder, aStoreFile, expectTame, hostileText, redrive } from '../run-cli.ts'
+import { aFolder, aStoreFile, expectEscaped, hostileText, redrive } from '../run-cli.ts'
 
 const folder = aFolder()
 const at = '2026-01-01T00:00:00.000Z'
@@ -50,7 +50,7 @@ describe('show', () => {
   it('prints the letter, its failure with stack and causes, its payload and its timeline', async () => {
     const { out, err, exit } = await show(rich.id)
     expect({ err, exit }).toEqual({ err: '', exit: 0 })
-    expectTame(out)
+    expectEscaped(out)
     for (const part of [
       `${rich.id}  parked (operator)`,
       'queue      charge-card',

@@ -19,7 +19,7 @@ async function aPicture(rows: number, events: number): Promise<string[]> {
   const queues = ['charge-card', 'refund', 'a'.repeat(90), '日本語'.repeat(9)]
   const letters = queues.map((queue) => aLetter({ queue, failure }))
   await store.add(letters)
-  const told = Array.from({ length: events }, (_, index) =>
+  const lines = Array.from({ length: events }, (_, index) =>
     eventLine({ type: 'captured', letter: letters[index % 4]! }, clock.now()),
   )
   return picture({
@@ -29,7 +29,7 @@ async function aPicture(rows: number, events: number): Promise<string[]> {
     startedMs: clock.now(),
     paused: false,
     rows,
-    events: told as EventLine[],
+    events: lines as EventLine[],
   })
 }
 

@@ -45,12 +45,12 @@ describe.skipIf(lacksPrivate.postgres())(
       await mailbox.send('there')
       server.pause()
       try {
-        const asked = [
+        const calls = [
           mailbox.send('new'),
           mailbox.receive({ waitSeconds: 60 }),
           mailbox.approximateCount(),
         ]
-        for (const outcome of await Promise.allSettled(asked))
+        for (const outcome of await Promise.allSettled(calls))
           expect(outcome).toMatchObject({ status: 'rejected', reason: unavailable })
       } finally {
         server.resume()
@@ -64,8 +64,8 @@ describe.skipIf(lacksPrivate.postgres())(
       const stop = { sending: new AbortController(), working: new AbortController() }
       const reached = (count: number): Promise<void> =>
         new Promise((resolve) => {
-          const look = (): void => (sent.size >= count ? resolve() : void setImmediate(look))
-          look()
+          const check = (): void => (sent.size >= count ? resolve() : void setImmediate(check))
+          check()
         })
       const send = async (lane: number): Promise<void> => {
         for (let n = 0; !stop.sending.signal.aborted; n++)
@@ -78,8 +78,8 @@ describe.skipIf(lacksPrivate.postgres())(
       const work = async (): Promise<void> => {
         while (!stop.working.signal.aborted)
           try {
-            const asked = { max: 10, visibilitySeconds: 2, waitSeconds: 3 }
-            const batch = await mailbox.receive(asked)
+            const options = { max: 10, visibilitySeconds: 2, waitSeconds: 3 }
+            const batch = await mailbox.receive(options)
             for (const { id } of batch) seen.add(id)
             for (const message of batch) await message.acknowledge()
           } catch (error) {
@@ -129,7 +129,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
     mailbox = postgresMailbox({ ...options, url, poolSize: 1, clock: fakeClock() })
     await direct.open()
     await mailbox.open()
-    // The first look also sweeps; after it there is quiet.
+    // The first poll also sweeps; later ones do not.
     expect(await mailbox.receive()).toEqual([])
     expect(await mailbox.approximateCount()).toBe(0)
   })

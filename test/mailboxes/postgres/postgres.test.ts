@@ -219,10 +219,10 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     'works behind a pooler, where it polls without notifications',
     async () => {
       const pooled = await open({ url: bouncer.url })
-      const asked = pooled.receive({ waitSeconds: 60 })
+      const receiving = pooled.receive({ waitSeconds: 60 })
       const direct = await open()
       const id = await direct.send('found')
-      const [message] = await asked
+      const [message] = await receiving
       expect(message!.id).toBe(id)
       await message!.extend(60)
       await message!.nack()
@@ -251,10 +251,10 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
 
   it('is woken by a notification', async () => {
     const waiting = await open()
-    const asked = waiting.receive({ waitSeconds: 60 })
+    const receiving = waiting.receive({ waitSeconds: 60 })
     for (let state = ''; state !== 'listening';)
       state = (await waiting.health()).checks['wakeups'] ?? ''
     const id = await (await open()).send('woken')
-    expect((await asked)[0]!.id).toBe(id)
+    expect((await receiving)[0]!.id).toBe(id)
   })
 })

@@ -18,8 +18,8 @@ const lacking = lacksPrivate.rabbitmq()
 const patience = { timeout: 180_000 }
 
 /** A server that allows holding a message for two seconds only. */
-const impatient = 'consumer_timeout = 2000\n'
-const looksOften = '[{rabbit, [{channel_tick_interval, 500}]}].\n'
+const shortTimeout = 'consumer_timeout = 2000\n'
+const frequentChecks = '[{rabbit, [{channel_tick_interval, 500}]}].\n'
 /** A server whose disk never has enough space, so that it blocks publishing. */
 const full = 'disk_free_limit.absolute = 900000GB\n'
 
@@ -34,8 +34,8 @@ describe.skipIf(lacking)('a mailbox in RabbitMQ', patience, () => {
       prepare: (made) => {
         folder = made
         createNode(folder)
-        appendFileSync(join(folder, 'rabbitmq.conf'), impatient)
-        writeFileSync(join(folder, 'advanced.config'), looksOften)
+        appendFileSync(join(folder, 'rabbitmq.conf'), shortTimeout)
+        writeFileSync(join(folder, 'advanced.config'), frequentChecks)
       },
       beside: epmdCommand,
       command: rabbitmqCommand,
@@ -104,17 +104,17 @@ describe.skipIf(lacking)('a mailbox in RabbitMQ', patience, () => {
 
 async function takeOne(from: Mailbox, options: ReceiveOptions = {}): Promise<Message> {
   for (;;) {
-    const asked = { waitSeconds: 30, visibilitySeconds: 60, ...options }
-    const [message] = await eventually(() => from.receive(asked))
+    const request = { waitSeconds: 30, visibilitySeconds: 60, ...options }
+    const [message] = await eventually(() => from.receive(request))
     if (message) return message
   }
 }
 
 /** Calls wait by themselves for a while, so repeating is enough. */
-async function eventually<T>(ask: () => Promise<T>): Promise<T> {
+async function eventually<T>(call: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++)
     try {
-      return await ask()
+      return await call()
     } catch (error) {
       if (tries === 50) throw error
     }

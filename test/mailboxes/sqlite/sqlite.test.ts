@@ -210,10 +210,10 @@ describe('sqliteMailbox', () => {
     const mailbox = await open()
     for (const body of ['a', 'b']) await mailbox.send(body)
     const stop = new AbortController()
-    const asked = mailbox.receive({ signal: stop.signal })
+    const receiving = mailbox.receive({ signal: stop.signal })
     await Promise.resolve()
     stop.abort()
-    const dropped = await asked
+    const dropped = await receiving
     const found = await mailbox.receive({ max: 10 })
     const all = [...dropped, ...found]
     expect(all.map((message) => message.value())).toEqual(['a', 'b'])

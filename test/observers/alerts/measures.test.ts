@@ -63,8 +63,8 @@ describe('readMeasures', () => {
       throw forbidden()
     })
     for (const type of ['a', 'a', 'b', 'a']) await dlq.enqueue({ type }, refused())
-    const shelved = await dlq.enqueue({ type: 'a' }, forbidden())
-    await dlq.archive(shelved.id)
+    const archivedLetter = await dlq.enqueue({ type: 'a' }, forbidden())
+    await dlq.archive(archivedLetter.id)
     dlq.start()
     await clock.advance(10_000)
     fails = false

@@ -8,11 +8,11 @@ import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/fake-clock.ts'
 import { aQueue, deferred, forbidden } from '../../a-queue.ts'
 import { openSqliteBench } from '../../stores/sqlite/sqlite-bench.ts'
-import { aWatcher, bound, everyMs, measures, rule, world } from './a-watcher.ts'
+import { aWatcher, copyRecords, everyMs, measures, rule, measured } from './a-watcher.ts'
 
 const cleanups: (() => Promise<void>)[] = []
 afterEach(async () => {
-  world.exhausted = 0
+  measured.exhausted = 0
   for (const clean of cleanups.splice(0)) await clean()
 })
 
@@ -40,16 +40,16 @@ describe.each(stores)('AlertMonitor on %s', (_, open) => {
   it('emits one event when a rule is crossed and one when it clears', async () => {
     const clock = fakeClock()
     const [store] = await open(clock)
-    const { look, told, monitor, events } = aWatcher(store, clock)
-    await look()
+    const { check, changes, monitor, events } = aWatcher(store, clock)
+    await check()
     expect(await monitor.raised()).toEqual([])
-    for (world.exhausted of [3, 4]) await look()
+    for (measured.exhausted of [3, 4]) await check()
     expect(await monitor.raised()).toEqual([
       expect.objectContaining({ name: 'some-exhausted', value: 3, severity: 'critical' }),
     ])
-    world.exhausted = 0
-    for (let again = 0; again < 2; again++) await look()
-    expect(told()).toEqual(['+some-exhausted', '-some-exhausted'])
+    measured.exhausted = 0
+    for (let again = 0; again < 2; again++) await check()
+    expect(changes()).toEqual(['+some-exhausted', '-some-exhausted'])
     expect(events).toHaveLength(2)
     expect(await monitor.raised()).toEqual([])
   })
@@ -57,15 +57,15 @@ describe.each(stores)('AlertMonitor on %s', (_, open) => {
   it('does not repeat an alert after a restart, and lists the raised ones', async () => {
     const clock = fakeClock()
     const [store, again] = await open(clock)
-    world.exhausted = 1
-    await aWatcher(store, clock).look()
+    measured.exhausted = 1
+    await aWatcher(store, clock).check()
     const restarted = aWatcher(again, clock)
     expect(await restarted.monitor.raised()).toHaveLength(1)
-    await restarted.look()
+    await restarted.check()
     expect(restarted.events).toEqual([])
-    world.exhausted = 0
-    await restarted.look()
-    expect(restarted.told()).toEqual(['-some-exhausted'])
+    measured.exhausted = 0
+    await restarted.check()
+    expect(restarted.changes()).toEqual(['-some-exhausted'])
   })
 
   it('emits each change from exactly one of several processes', async () => {
@@ -73,16 +73,16 @@ describe.each(stores)('AlertMonitor on %s', (_, open) => {
     const [one, two] = await open(clock)
     const watchers = [one, two, one, two].map((store) => aWatcher(store, clock))
     const expected: string[] = []
-    for (world.exhausted of [1, 0, 5, 5, 0, 0, 7]) {
-      const before = watchers.flatMap(({ told }) => told()).length
-      await Promise.all(watchers.map(({ look }) => look()))
-      const standing = await watchers[0]!.monitor.raised()
-      expect(standing).toHaveLength(world.exhausted > 0 ? 1 : 0)
-      if (watchers.flatMap(({ told }) => told()).length > before)
-        expected.push(world.exhausted > 0 ? '+' : '-')
+    for (measured.exhausted of [1, 0, 5, 5, 0, 0, 7]) {
+      const before = watchers.flatMap(({ changes }) => changes()).length
+      await Promise.all(watchers.map(({ check }) => check()))
+      const raisedAlerts = await watchers[0]!.monitor.raised()
+      expect(raisedAlerts).toHaveLength(measured.exhausted > 0 ? 1 : 0)
+      if (watchers.flatMap(({ changes }) => changes()).length > before)
+        expected.push(measured.exhausted > 0 ? '+' : '-')
     }
     expect(expected).toEqual(['+', '-', '+', '-', '+'])
-    expect(watchers.flatMap(({ told }) => told())).toHaveLength(5)
+    expect(watchers.flatMap(({ changes }) => changes())).toHaveLength(5)
     expect(watchers.flatMap(({ events }) => events)).toHaveLength(5)
   })
 
@@ -91,12 +91,12 @@ describe.each(stores)('AlertMonitor on %s', (_, open) => {
     const [one, two] = await open(clock)
     const rules = [{ ...rule, forMs: 100_000 }]
     const [first, second] = [one, two].map((store) => aWatcher(store, clock, { rules }))
-    world.exhausted = 1
-    await first!.look()
+    measured.exhausted = 1
+    await first!.check()
     await clock.advance(100_000)
-    await second!.look()
-    expect(first!.told()).toEqual([])
-    expect(second!.told()).toEqual(['+some-exhausted'])
+    await second!.check()
+    expect(first!.changes()).toEqual([])
+    expect(second!.changes()).toEqual(['+some-exhausted'])
   })
 })
 
@@ -110,41 +110,41 @@ describe('AlertMonitor', () => {
 
   it('raises in time although the clock was ahead at the start of the condition', async () => {
     const { clock, store } = await setUp()
-    const { look, told } = aWatcher(store, clock, { rules: [{ ...rule, forMs: 100_000 }] })
-    world.exhausted = 1
+    const { check, changes } = aWatcher(store, clock, { rules: [{ ...rule, forMs: 100_000 }] })
+    measured.exhausted = 1
     const rightMs = clock.now()
     clock.set(rightMs + 24 * 3_600_000)
-    await look()
+    await check()
     clock.set(rightMs)
-    await look()
+    await check()
     await clock.advance(100_000)
-    await look()
-    expect(told()).toEqual(['+some-exhausted'])
+    await check()
+    expect(changes()).toEqual(['+some-exhausted'])
   })
 
   it('checks at once and then every interval, never twice at a time, and finishes the last check on stop', async () => {
     const { clock, store } = await setUp()
-    const gates: ReturnType<typeof deferred<Measures>>[] = []
+    const pendingMeasures: ReturnType<typeof deferred<Measures>>[] = []
     const { monitor } = aWatcher(store, clock, {
       measure: () => {
-        gates.push(deferred<Measures>())
-        return gates.at(-1)!.promise
+        pendingMeasures.push(deferred<Measures>())
+        return pendingMeasures.at(-1)!.promise
       },
     })
     monitor.start()
     monitor.start()
     await clock.advance(10 * everyMs)
-    expect(gates).toHaveLength(1)
-    gates[0]!.resolve(measures(0))
+    expect(pendingMeasures).toHaveLength(1)
+    pendingMeasures[0]!.resolve(measures(0))
     await clock.advance(everyMs - 1)
-    expect(gates).toHaveLength(1)
+    expect(pendingMeasures).toHaveLength(1)
     await clock.advance(1)
-    expect(gates).toHaveLength(2)
+    expect(pendingMeasures).toHaveLength(2)
     let stopped = false
     const stopping = Promise.all([monitor.stop(), monitor.stop()]).then(() => (stopped = true))
     await clock.advance(everyMs)
     expect(stopped).toBe(false)
-    gates[1]!.resolve(measures(0))
+    pendingMeasures[1]!.resolve(measures(0))
     await stopping
     expect(clock.pending()).toBe(0)
   })
@@ -152,9 +152,9 @@ describe('AlertMonitor', () => {
   it('starts the next check after the one in progress when it is restarted', async () => {
     const { clock, store } = await setUp()
     const gate = deferred<Measures>()
-    let looks = 0
+    let checks = 0
     const measure = (): Promise<Measures> => {
-      looks += 1
+      checks += 1
       return gate.promise
     }
     const { monitor } = aWatcher(store, clock, { measure })
@@ -162,44 +162,44 @@ describe('AlertMonitor', () => {
     const stopping = monitor.stop()
     monitor.start()
     await clock.advance(everyMs)
-    expect(looks).toBe(1)
+    expect(checks).toBe(1)
     gate.resolve(measures(0))
     await stopping
     await clock.advance(everyMs - 1)
-    expect(looks).toBe(2)
+    expect(checks).toBe(2)
     await monitor.stop()
   })
 
   it('emits errors while the store is unreachable, and neither clears nor repeats raised alerts', async () => {
     const { clock, store } = await setUp()
-    let away = false
+    let unreachable = false
     const records: Records = {
-      ...bound(store.records),
+      ...copyRecords(store.records),
       list: async (...list) => {
-        if (away) throw new Error('store is away')
+        if (unreachable) throw new Error('store is unreachable')
         return store.records.list(...list)
       },
     }
-    const { monitor, told, events } = aWatcher({ records }, clock)
-    world.exhausted = 1
+    const { monitor, changes, events } = aWatcher({ records }, clock)
+    measured.exhausted = 1
     monitor.start()
     await clock.advance(0)
-    away = true
-    world.exhausted = 0
+    unreachable = true
+    measured.exhausted = 0
     await clock.advance(2 * everyMs)
     expect(events.filter(({ type }) => type === 'error')).toHaveLength(2)
     expect(await monitor.raised()).toHaveLength(1)
-    away = false
-    world.exhausted = 1
+    unreachable = false
+    measured.exhausted = 1
     await clock.advance(2 * everyMs)
-    expect(told()).toEqual(['+some-exhausted'])
+    expect(changes()).toEqual(['+some-exhausted'])
     await monitor.stop()
   })
 
   it('emits an error when measuring fails, and continues', async () => {
     const { clock, store } = await setUp()
     let fails = true
-    const { monitor, told, events } = aWatcher(store, clock, {
+    const { monitor, changes, events } = aWatcher(store, clock, {
       measure: async () => {
         if (fails) throw new Error('cannot count')
         return measures(1)
@@ -210,7 +210,7 @@ describe('AlertMonitor', () => {
     expect(events).toEqual([{ type: 'error', during: 'alerts', error: expect.any(Error) }])
     fails = false
     await clock.advance(everyMs)
-    expect(told()).toEqual(['+some-exhausted'])
+    expect(changes()).toEqual(['+some-exhausted'])
     await monitor.stop()
   })
 
@@ -221,7 +221,7 @@ describe('AlertMonitor', () => {
     const { clock, store } = await setUp()
     let breaks = true
     const records: Records = {
-      ...bound(store.records),
+      ...copyRecords(store.records),
       put: async (...put) => {
         if (breaks && !carriedOut) throw new Error('connection lost')
         const result = await store.records.put(...put)
@@ -229,44 +229,44 @@ describe('AlertMonitor', () => {
         return result
       },
     }
-    const { look, told } = aWatcher({ records }, clock)
+    const { check, changes } = aWatcher({ records }, clock)
     const other = aWatcher(store, clock)
-    world.exhausted = 1
-    await look()
-    expect(told()).toEqual([])
+    measured.exhausted = 1
+    await check()
+    expect(changes()).toEqual([])
     breaks = false
-    if (carriedOut) await other.look()
-    for (let again = 0; again < 3; again++) await look()
-    await other.look()
-    expect([...told(), ...other.told()]).toEqual(['+some-exhausted'])
+    if (carriedOut) await other.check()
+    for (let again = 0; again < 3; again++) await check()
+    await other.check()
+    expect([...changes(), ...other.changes()]).toEqual(['+some-exhausted'])
   })
 
   it('treats an unreadable record as no raised alert', async () => {
     const { clock, store } = await setUp()
     await store.records.put('alert', rule.name, { alert: 'yes' })
-    const { look, told, monitor } = aWatcher(store, clock)
+    const { check, changes, monitor } = aWatcher(store, clock)
     expect(await monitor.raised()).toEqual([])
-    world.exhausted = 1
-    await look()
-    expect(told()).toEqual(['+some-exhausted'])
+    measured.exhausted = 1
+    await check()
+    expect(changes()).toEqual(['+some-exhausted'])
   })
 
   it('reads all raised alerts, page by page', async () => {
     const { clock, store } = await setUp()
     const rules = Array.from({ length: 250 }, (_, index) => ({ ...rule, name: `rule-${index}` }))
-    const { look, told, monitor } = aWatcher(store, clock, { rules })
-    world.exhausted = 1
-    for (let again = 0; again < 2; again++) await look()
-    expect(told()).toHaveLength(250)
+    const { check, changes, monitor } = aWatcher(store, clock, { rules })
+    measured.exhausted = 1
+    for (let again = 0; again < 2; again++) await check()
+    expect(changes()).toHaveLength(250)
     expect(await monitor.raised()).toHaveLength(250)
   })
 
   it('raises on exhausted letters of a real queue', async () => {
     const { dlq, store, clock } = await aQueue({ backoff: immediate(), maxRetries: 0 })
-    const { told, look } = aWatcher(store, clock, {
+    const { changes, check } = aWatcher(store, clock, {
       measure: () => readMeasures(store, Infinity),
     })
-    await look()
+    await check()
     const { id } = await dlq.enqueue({ type: 'orders' }, forbidden())
     await dlq.retry(id)
     dlq.handle('orders', () => {
@@ -275,73 +275,73 @@ describe('AlertMonitor', () => {
     dlq.start()
     await clock.advance(1000)
     expect((await dlq.get(id))!.state).toBe('exhausted')
-    await look()
+    await check()
     await dlq.resolve(id)
-    await look()
-    expect(told()).toEqual(['+some-exhausted', '-some-exhausted'])
+    await check()
+    expect(changes()).toEqual(['+some-exhausted', '-some-exhausted'])
     await dlq.close()
   })
 })
 
 describe('AlertMonitor with breakers', () => {
-  const turned = (
+  const breakerEvent = (
     state: 'open' | 'half-open' | 'closed',
     kind: 'queue' | 'dependency' = 'queue',
   ): RedriveEvent => ({ type: 'breaker', kind, name: 'mail', state })
 
   it('raises when a breaker is open at a check, and clears when it has closed', async () => {
     const clock = fakeClock()
-    const { monitor, hub, told } = aWatcher(memoryStore({ clock }), clock)
+    const { monitor, hub, changes } = aWatcher(memoryStore({ clock }), clock)
     monitor.start()
     await clock.advance(0)
-    hub.emit(turned('open'))
-    hub.emit(turned('closed'))
+    hub.emit(breakerEvent('open'))
+    hub.emit(breakerEvent('closed'))
     await clock.advance(everyMs)
-    expect(told()).toEqual([])
-    hub.emit(turned('open'))
-    expect(told()).toEqual([])
+    expect(changes()).toEqual([])
+    hub.emit(breakerEvent('open'))
+    expect(changes()).toEqual([])
     await clock.advance(everyMs)
-    hub.emit(turned('half-open'))
+    hub.emit(breakerEvent('half-open'))
     await clock.advance(everyMs)
-    hub.emit(turned('open'))
+    hub.emit(breakerEvent('open'))
     await clock.advance(everyMs)
-    expect(told()).toEqual(['+breaker-open:mail'])
+    expect(changes()).toEqual(['+breaker-open:mail'])
     expect(await monitor.raised()).toMatchObject([{ queue: 'mail', metric: 'breaker-open' }])
-    hub.emit(turned('closed'))
+    hub.emit(breakerEvent('closed'))
     await clock.advance(3 * everyMs)
-    expect(told()).toEqual(['+breaker-open:mail', '-breaker-open:mail'])
+    expect(changes()).toEqual(['+breaker-open:mail', '-breaker-open:mail'])
     await monitor.stop()
   })
 
   it('does not miss a breaker that changes while the monitor is stopped', async () => {
     const clock = fakeClock()
-    const { hub, look, told } = aWatcher(memoryStore({ clock }), clock)
-    hub.emit(turned('open'))
-    await look()
-    expect(told()).toEqual(['+breaker-open:mail'])
-    hub.emit(turned('closed'))
-    await look()
-    expect(told()).toEqual(['+breaker-open:mail', '-breaker-open:mail'])
+    const { hub, check, changes } = aWatcher(memoryStore({ clock }), clock)
+    hub.emit(breakerEvent('open'))
+    await check()
+    expect(changes()).toEqual(['+breaker-open:mail'])
+    hub.emit(breakerEvent('closed'))
+    await check()
+    expect(changes()).toEqual(['+breaker-open:mail', '-breaker-open:mail'])
   })
 
   it('does not miss a breaker that closes during a check', async () => {
     const clock = fakeClock()
     const gate = deferred()
-    let looks = 0
-    const { monitor, hub, told } = aWatcher(memoryStore({ clock }), clock, {
+    let checks = 0
+    const { monitor, hub, changes } = aWatcher(memoryStore({ clock }), clock, {
       measure: async () => {
-        if (++looks === 2) await gate.promise
+        if (++checks === 2) await gate.promise
         return measures(0)
       },
     })
     monitor.start()
     await clock.advance(0)
-    hub.emit(turned('open', 'dependency'))
+    hub.emit(breakerEvent('open', 'dependency'))
     await clock.advance(everyMs)
-    hub.emit(turned('closed', 'dependency'))
+    hub.emit(breakerEvent('closed', 'dependency'))
     gate.resolve()
     await clock.advance(2 * everyMs)
-    expect(told()).toEqual(['+breaker-open:dependency:mail', '-breaker-open:dependency:mail'])
+    expect(changes()).toEqual(['+breaker-open:dependency:mail', '-breaker-open:dependency:mail'])
     await monitor.stop()
   })
 
@@ -349,22 +349,22 @@ describe('AlertMonitor with breakers', () => {
     const clock = fakeClock()
     const store = memoryStore({ clock })
     const dying = aWatcher(store, clock)
-    world.exhausted = 1
+    measured.exhausted = 1
     dying.monitor.start()
-    dying.hub.emit(turned('open'))
+    dying.hub.emit(breakerEvent('open'))
     await clock.advance(everyMs)
-    expect(dying.told()).toEqual(['+some-exhausted', '+breaker-open:mail'])
+    expect(dying.changes()).toEqual(['+some-exhausted', '+breaker-open:mail'])
     await dying.monitor.stop()
 
-    const { monitor, told, events } = aWatcher(store, clock, { rules: [] })
+    const { monitor, changes, events } = aWatcher(store, clock, { rules: [] })
     monitor.start()
     await clock.advance(2 * everyMs)
-    expect(told()).toEqual([])
+    expect(changes()).toEqual([])
     await clock.advance(everyMs)
-    expect(told()).toEqual(['-breaker-open:mail', '-some-exhausted'])
+    expect(changes()).toEqual(['-breaker-open:mail', '-some-exhausted'])
     expect(events[0]).toMatchObject({ alert: { summary: expect.stringContaining('nobody') } })
     await clock.advance(5 * everyMs)
-    expect(told()).toHaveLength(2)
+    expect(changes()).toHaveLength(2)
     expect(await monitor.raised()).toEqual([])
     await monitor.stop()
   })
@@ -372,13 +372,13 @@ describe('AlertMonitor with breakers', () => {
   it('does not count the time in which checks failed', async () => {
     const clock = fakeClock()
     const store = memoryStore({ clock })
-    world.exhausted = 1
-    await aWatcher(store, clock).look()
+    measured.exhausted = 1
+    await aWatcher(store, clock).check()
     let fails = false
-    const { monitor, told } = aWatcher(store, clock, {
+    const { monitor, changes } = aWatcher(store, clock, {
       rules: [],
       measure: async () => {
-        if (fails) throw new Error('store is away')
+        if (fails) throw new Error('store is unreachable')
         return measures(1)
       },
     })
@@ -388,9 +388,9 @@ describe('AlertMonitor with breakers', () => {
     await clock.advance(10 * everyMs)
     fails = false
     await clock.advance(3 * everyMs)
-    expect(told()).toEqual([])
+    expect(changes()).toEqual([])
     await clock.advance(everyMs)
-    expect(told()).toEqual(['-some-exhausted'])
+    expect(changes()).toEqual(['-some-exhausted'])
     await monitor.stop()
   })
 
@@ -399,13 +399,13 @@ describe('AlertMonitor with breakers', () => {
     const store = memoryStore({ clock })
     const seldom = aWatcher(store, clock, { everyMs: 10 * everyMs })
     const often = aWatcher(store, clock, { rules: [] })
-    world.exhausted = 1
+    measured.exhausted = 1
     seldom.monitor.start()
-    seldom.hub.emit(turned('open'))
+    seldom.hub.emit(breakerEvent('open'))
     often.monitor.start()
     await clock.advance(100 * everyMs)
-    expect(often.told()).toEqual([])
-    expect(seldom.told()).toEqual(['+some-exhausted', '+breaker-open:mail'])
+    expect(often.changes()).toEqual([])
+    expect(seldom.changes()).toEqual(['+some-exhausted', '+breaker-open:mail'])
     await Promise.all([seldom.monitor.stop(), often.monitor.stop()])
   })
 })

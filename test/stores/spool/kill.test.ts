@@ -43,7 +43,7 @@ it('letters acknowledged before kill -9 are in the store after the drain, in ord
   const acknowledged = ledger.map((line) => line.split(' ')[2]!)
   expect(await inner.get(acknowledged)).toHaveLength(ledger.length)
   const lanes = new Map<string, number[]>()
-  for (const { lane, tags } of await inner.get(bench.its.given))
+  for (const { lane, tags } of await inner.get(bench.behaviour.addedIds))
     lanes.set(lane!, [...(lanes.get(lane!) ?? []), Number(tags[0])])
   expect(lanes.size).toBeGreaterThan(8)
   for (const numbers of lanes.values()) expect(numbers).toEqual(numbers.map((_, at) => at))

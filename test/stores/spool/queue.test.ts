@@ -17,9 +17,9 @@ import { aFolder } from './spool-bench.ts'
 async function aQueue(options: QueueOptions) {
   const clock = fakeClock()
   const inner = memoryStore({ clock })
-  const is = { away: true }
+  const outage = { active: true }
   const add: Store['add'] = async (letters, capacity) => {
-    if (is.away) throw new RedriveError('STORE_UNAVAILABLE', 'connection refused')
+    if (outage.active) throw new RedriveError('STORE_UNAVAILABLE', 'connection refused')
     return inner.add(letters, capacity)
   }
   const events: RedriveEvent[] = []
@@ -31,13 +31,13 @@ async function aQueue(options: QueueOptions) {
   const until = async (type: RedriveEvent['type']): Promise<void> => {
     while (!events.some((event) => event.type === type)) await clock.advance(1000)
   }
-  return { dlq, is, clock, events, until }
+  return { dlq, outage, clock, events, until }
 }
 
 describe('a queue whose store is unreachable', () => {
   it('stores letters in the spool, reports it, and redelivers them once the store is reachable', async () => {
     await using folder = await aFolder()
-    const { dlq, is, events, until } = await aQueue({ spoolPath: folder.path })
+    const { dlq, outage, events, until } = await aQueue({ spoolPath: folder.path })
     const seen: unknown[] = []
     dlq.handle('mail', ({ input }) => void seen.push(input))
     dlq.start()
@@ -47,7 +47,7 @@ describe('a queue whose store is unreachable', () => {
     const summary = await dlq.getSummary()
     expect(summary).toContain('- Waiting: 1 (')
     expect(summary).toContain(`- Oldest: ${letter.deadLetteredAt}`)
-    is.away = false
+    outage.active = false
     await until('resolved')
     expect(seen).toEqual([{ n: 1 }])
     expect(await dlq.metrics()).toMatchObject({ spool: { letters: 0, drained: 1 } })
@@ -80,12 +80,12 @@ describe('a queue whose store is unreachable', () => {
   })
 
   it('holds letters in memory with onStoreDown: memory, and reports it in health', async () => {
-    const { dlq, is, until } = await aQueue({ onStoreDown: 'memory' })
+    const { dlq, outage, until } = await aQueue({ onStoreDown: 'memory' })
     await dlq.enqueue({ type: 'a' }, new Error('b'))
     const { ok, problems } = await dlq.health()
     expect(ok).toBe(false)
     expect(problems).toEqual([expect.stringContaining('in memory only')])
-    is.away = false
+    outage.active = false
     await until('drained')
     await dlq.close()
   })
@@ -136,9 +136,9 @@ describe('the spool folder', () => {
     expect(await inspectSpool(`sqlite:${file}`)).toMatchObject({ files: [], bytes: 0 })
     await dlq.enqueue({ type: 'a' }, new Error('b'))
     await dlq.close()
-    const sight = await inspectSpool(`sqlite:${file}`)
-    expect(sight).toMatchObject({ path: `${file}-spool`, damaged: 0, refused: 0 })
-    expect(sight.files).toHaveLength(1)
-    expect(sight.bytes).toBeGreaterThan(500)
+    const spool = await inspectSpool(`sqlite:${file}`)
+    expect(spool).toMatchObject({ path: `${file}-spool`, damaged: 0, refused: 0 })
+    expect(spool.files).toHaveLength(1)
+    expect(spool.bytes).toBeGreaterThan(500)
   })
 })

@@ -23,7 +23,7 @@ export interface LivedIn {
 
 /** Brings about everything that is not in a letter as `add` takes it. */
 export async function liveIn(store: Store): Promise<LivedIn> {
-  const look = async ({ id }: DeadLetter): Promise<DeadLetter> => (await store.get([id]))[0]!
+  const readLetter = async ({ id }: DeadLetter): Promise<DeadLetter> => (await store.get([id]))[0]!
   const all = states.map((state) => aLetter({ state, queue: `of ${state}`, tags: [state] }))
   const first = aLetter({ queue: 'first' })
   const awaited = aLetter({ queue: 'awaited', state: 'parked' })
@@ -35,7 +35,7 @@ export async function liveIn(store: Store): Promise<LivedIn> {
   await store.apply([resolve(first, by)])
   await store.remove({ ids: [first.id] })
   await store.apply([edit(edited, by, { payload: text('once', 2), priority: 'high' })])
-  await store.apply([edit(await look(edited), by, { payload: text('twice', 3) })])
+  await store.apply([edit(await readLetter(edited), by, { payload: text('twice', 3) })])
   await store.records.put('edit', `${edited.id}:1`, { payload: 'as captured' })
   await store.records.put('edit', `${edited.id}:2`, { payload: 'once' })
   await store.records.put('worker', 'long-gone', { queues: [], seenAt: by.at })
@@ -43,7 +43,7 @@ export async function liveIn(store: Store): Promise<LivedIn> {
   await store.apply([archive(twins[0]!, by)])
   twins.push(aLetter({ queue: 'twins', dedupeKey: 'k' }))
   await store.add([twins[1]!])
-  await store.apply([restore(await look(twins[0]!), by)])
+  await store.apply([restore(await readLetter(twins[0]!), by)])
   await store.add([aLetter({ queue: 'twins', dedupeKey: 'k' })])
 
   const request = { worker: 'w', limit: 1, queues: ['of pending'] }

@@ -234,14 +234,14 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
 
     it('reports each kind of difference', async () => {
       const [missing, changed, newer] = [aLetter(), aLetter(), aLetter()]
-      const stranger = aLetter({ queue: 'elsewhere' })
+      const extra = aLetter({ queue: 'elsewhere' })
       await from.add([missing, changed, newer])
       await from.records.put('edit', 'a', 1)
       await from.records.put('edit', 'b', 1)
       await to.keep([
         { letter: { ...changed, metadata: { odd: true } } },
         { letter: { ...newer, version: 9 } },
-        { letter: stranger },
+        { letter: extra },
       ])
       await to.records.put('edit', 'b', 2)
       await to.records.put('edit', 'c', 1)
@@ -254,7 +254,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
         { kind: 'letter', name: newer.id, why: 'newer in the target' },
         { kind: 'count', name: 'queue orders', why: '3 in the source, 2 in the target' },
         { kind: 'count', name: 'queue elsewhere', why: '0 in the source, 1 in the target' },
-        { kind: 'letter', name: stranger.id, why: 'only in the target' },
+        { kind: 'letter', name: extra.id, why: 'only in the target' },
         { kind: 'record', name: 'edit a', why: 'missing in the target' },
         { kind: 'record', name: 'edit b', why: 'not the same in the target' },
         { kind: 'record', name: 'edit c', why: 'only in the target' },
@@ -279,11 +279,11 @@ function settled(copying: Promise<CopyReport>): Promise<string> {
   )
 }
 
-const moments = fc.constantFrom(by.at, '2025-12-31T23:59:59.999Z', '2027-01-01T00:00:00.000Z')
+const timestamps = fc.constantFrom(by.at, '2025-12-31T23:59:59.999Z', '2027-01-01T00:00:00.000Z')
 const strings = fc.string({ unit: 'binary', maxLength: 12 })
 const bytes = fc.uint8Array({ maxLength: 64 })
 const payloads = fc.record({ bytes, contentType: strings, size: fc.nat() })
-const gone = '00000000-0000-7000-8000-00000000dead'
+const removedId = '00000000-0000-7000-8000-00000000dead'
 
 const stored: fc.Arbitrary<StoredLetter> = fc
   .record({
@@ -295,11 +295,11 @@ const stored: fc.Arbitrary<StoredLetter> = fc
     retries: fc.nat(20),
     lane: fc.option(strings, { nil: undefined }),
     dedupeKey: fc.option(fc.constantFrom('k1', 'k2'), { nil: undefined }),
-    waits: fc.option(fc.subarray([gone, 'b', 'c']), { nil: undefined }),
+    waits: fc.option(fc.subarray([removedId, 'b', 'c']), { nil: undefined }),
     tags: fc.array(strings, { maxLength: 3 }),
     metadata: fc.dictionary(strings, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }),
     message: strings,
-    at: moments,
+    at: timestamps,
     entries: fc.nat(60),
     payload: payloads,
     original: fc.option(payloads, { nil: undefined }),
@@ -322,7 +322,7 @@ const stored: fc.Arbitrary<StoredLetter> = fc
         payload: { ...payload, version: original ? 2 : 1 },
         ...(lane === undefined ? {} : { lane }),
         ...(dedupeKey === undefined ? {} : { dedupeKey }),
-        ...(waits ? { dependsOn: [gone, 'b', 'c'] } : {}),
+        ...(waits ? { dependsOn: [removedId, 'b', 'c'] } : {}),
       },
       ...(original ? { original: { ...original, version: 1 } } : {}),
       ...(waits && waits.length > 0 ? { waitsFor: waits } : {}),
