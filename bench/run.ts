@@ -69,7 +69,8 @@ const results: Result[] = []
 for (const name of named)
   results.push(...(await storeless[name]!(sizes, positionals.filter(isMailbox))))
 // With `mailboxes`, a kind names a broker.
-const onlyStoreless = named.length > 0 && chosen.length === 0 && (withMailboxes || kinds.length === 0)
+const onlyStoreless =
+  named.length > 0 && chosen.length === 0 && (withMailboxes || kinds.length === 0)
 const selectedKinds = kinds.length > 0 ? kinds : (['sqlite'] as const)
 for (const kind of onlyStoreless ? [] : selectedKinds)
   results.push(...(await measure(kind, chosen.length > 0 ? chosen : Object.keys(workloads))))

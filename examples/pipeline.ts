@@ -28,7 +28,8 @@ const pipeline = await Pipeline.open(readGraphs(yaml), {
   functions: {
     parse: async ({ document }) => {
       calls += 1
-      if (!isUp) throw Object.assign(new Error('the parser is unreachable'), { code: 'ECONNREFUSED' })
+      if (!isUp)
+        throw Object.assign(new Error('the parser is unreachable'), { code: 'ECONNREFUSED' })
       const words = Buffer.from(document!.body).toString().split(' ')
       return { success: true, document: { body: Buffer.from(JSON.stringify(words)) } }
     },

@@ -15,7 +15,7 @@ import type { FakeClock } from '../src/testing/index.ts'
 import { aQueue, deferred, forbidden, refused } from './a-queue.ts'
 
 describe('DeadLetterQueue.open', () => {
-  // As from an environment variable that nobody has set.
+  // As from an environment variable that is not set.
   it.each([undefined, null, 7, {}])('rejects %j and names what to pass', async (store) => {
     await expect(DeadLetterQueue.open(store as never)).rejects.toMatchObject({
       code: 'INVALID_INPUT',

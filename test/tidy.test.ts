@@ -103,7 +103,7 @@ describe('modules', () => {
 describe('time and randomness', () => {
   const banned =
     /\b(Date\.now|new Date\(\)|performance\.now|Math\.random|setTimeout|setInterval|setImmediate|randomUUID|randomBytes|randomInt|randomFillSync|getRandomValues|process\.hrtime|timers\/promises)\b/
-  /** Where the real ones may stand, and why. */
+  /** Files that may use the real clock, and why. */
   const exempt = new Map([
     ['src/clock/clock.ts', 'it is the clock'],
     ['src/testing/fake-clock.ts', 'it lets promises settle between timers'],

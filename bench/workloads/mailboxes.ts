@@ -46,7 +46,13 @@ async function measure(kind: MailboxKind, sizes: Sizes): Promise<Result[]> {
     for (let round = 0; round < sizes.rounds; round++) {
       const measurements: Measurement[] = []
       for (const load of loads)
-        measurements.push(await measureLoad(pair, load, load === 1 ? sizes.sequentialMessages : sizes.concurrentMessages))
+        measurements.push(
+          await measureLoad(
+            pair,
+            load,
+            load === 1 ? sizes.sequentialMessages : sizes.concurrentMessages,
+          ),
+        )
       rounds.push(measurements)
       log(`  round ${round + 1}: ${measurements.map(formatMeasurement).join(', ')}`)
     }

@@ -70,7 +70,8 @@ const isEpmdReady = async (port: number): Promise<boolean> =>
   (await sendMessage(port, '\0\u0001n')).length >= 4
 
 /** Sends the AMQP header. The answer contains the cluster name, initially the name of the node. */
-export const greetRabbitmq = (port: number): Promise<string> => sendMessage(port, 'AMQP\0\0\u0009\u0001')
+export const greetRabbitmq = (port: number): Promise<string> =>
+  sendMessage(port, 'AMQP\0\0\u0009\u0001')
 
 export const rabbitmqUrl = (port: number): string => `amqp://guest:guest@127.0.0.1:${port}`
 

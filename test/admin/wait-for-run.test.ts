@@ -5,7 +5,7 @@ import { fixed } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { aQueue, deferred, forbidden, refused, type QueueBench } from '../a-queue.ts'
 
-/** A letter that waits for an hour, unless somebody asks for it. */
+/** A letter that is due in an hour, unless it is retried. */
 async function aLetterOf(
   handler: () => unknown,
 ): Promise<

@@ -84,24 +84,27 @@ describe('a guarded call', () => {
       },
     ],
     ['returns an invalid context', () => ({ lane: '' })],
-  ])('runs although its context function %s, and its letter is stored without context', async (_how, context) => {
-    const { dlq, eventsOf } = await aQueue()
-    const results = ['fine', refused()]
-    const call = dlq.guard(
-      'q',
-      async () => {
-        const result = results.shift()!
-        if (typeof result === 'string') return result
-        throw result
-      },
-      { context },
-    )
-    expect(await call(undefined)).toBe('fine')
-    expect(eventsOf('error')).toEqual([])
-    await expect(call('input')).rejects.toThrow('ECONNREFUSED')
-    expect((await dlq.find()).items).toMatchObject([{ queue: 'q', category: 'network' }])
-    expect(eventsOf('error')).toMatchObject([{ during: 'capture of q' }])
-  })
+  ])(
+    'runs although its context function %s, and its letter is stored without context',
+    async (_how, context) => {
+      const { dlq, eventsOf } = await aQueue()
+      const results = ['fine', refused()]
+      const call = dlq.guard(
+        'q',
+        async () => {
+          const result = results.shift()!
+          if (typeof result === 'string') return result
+          throw result
+        },
+        { context },
+      )
+      expect(await call(undefined)).toBe('fine')
+      expect(eventsOf('error')).toEqual([])
+      await expect(call('input')).rejects.toThrow('ECONNREFUSED')
+      expect((await dlq.find()).items).toMatchObject([{ queue: 'q', category: 'network' }])
+      expect(eventsOf('error')).toMatchObject([{ during: 'capture of q' }])
+    },
+  )
 })
 
 describe('the run of a guarded call', () => {

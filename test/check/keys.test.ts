@@ -27,11 +27,14 @@ describe('checkKeys', () => {
     )
   })
 
-  it.each([[null], [undefined], ['x'], [[1]], [7]])('rejects %j, which is not an object', (value) => {
-    expect(() => checkKeys('letter filter', value, known)).toThrow(
-      'letter filter must be an object',
-    )
-  })
+  it.each([[null], [undefined], ['x'], [[1]], [7]])(
+    'rejects %j, which is not an object',
+    (value) => {
+      expect(() => checkKeys('letter filter', value, known)).toThrow(
+        'letter filter must be an object',
+      )
+    },
+  )
 
   it('treats names that every object inherits as unknown', () => {
     const hostile = JSON.parse('{"__proto__": 1, "constructor": 2}') as object

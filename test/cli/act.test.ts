@@ -207,19 +207,26 @@ describe('review', () => {
     ],
     ['resolve', 'resolved', ''],
     ['discard', 'archived', ''],
-  ])('applies the decision %s, and stores the actor and the note', async (decision, state, after) => {
-    const { ids, run, one } = await aStore()
-    const why = ['--note', 'the card was valid', '--by', 'ada']
-    const { out, err, exit } = await run('review', ids[1]!, '--decision', decision, ...why)
-    expect({ out, err, exit }).toEqual({
-      out: `${ids[1]}  charge-card  reviewed\n${after}`,
-      err: '',
-      exit: 0,
-    })
-    const letter = await one(1)
-    expect(letter.state).toBe(state)
-    expect(letter.review).toMatchObject({ decision, decidedBy: 'ada', note: 'the card was valid' })
-  })
+  ])(
+    'applies the decision %s, and stores the actor and the note',
+    async (decision, state, after) => {
+      const { ids, run, one } = await aStore()
+      const why = ['--note', 'the card was valid', '--by', 'ada']
+      const { out, err, exit } = await run('review', ids[1]!, '--decision', decision, ...why)
+      expect({ out, err, exit }).toEqual({
+        out: `${ids[1]}  charge-card  reviewed\n${after}`,
+        err: '',
+        exit: 0,
+      })
+      const letter = await one(1)
+      expect(letter.state).toBe(state)
+      expect(letter.review).toMatchObject({
+        decision,
+        decidedBy: 'ada',
+        note: 'the card was valid',
+      })
+    },
+  )
 
   it('accepts a filter, and no note', async () => {
     const { run, one } = await aStore()

@@ -15,7 +15,7 @@ async function aStore(): Promise<Store> {
   return store
 }
 
-/** The store, but with this for its tally. */
+/** The store with another `tally`. */
 function withTally(store: Store, tally: Store['tally']): Store {
   const { powers, records } = store
   const find: Store['find'] = store.find.bind(store)

@@ -33,13 +33,16 @@ describe('shortIds', () => {
       ['01995c3a-1000…01aa', '01995c3a-1000…02bb'],
     ],
     [[], []],
-  ])('distinguish letters %j from all others in the store, listed or not', async (places, expected) => {
-    const store = await aStore()
-    const listed = places.map((place) => ids[place]!)
-    const short = await shortIds(store, listed)
-    expect(listed.map(short)).toEqual(expected)
-    expect(await Promise.all(expected.map((id) => resolveId(store, id)))).toEqual(listed)
-  })
+  ])(
+    'distinguish letters %j from all others in the store, listed or not',
+    async (places, expected) => {
+      const store = await aStore()
+      const listed = places.map((place) => ids[place]!)
+      const short = await shortIds(store, listed)
+      expect(listed.map(short)).toEqual(expected)
+      expect(await Promise.all(expected.map((id) => resolveId(store, id)))).toEqual(listed)
+    },
+  )
 
   it('are longer when the ends of the ids are equal, too', async () => {
     const store = memoryStore()

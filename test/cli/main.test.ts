@@ -292,15 +292,18 @@ describe('redrive', () => {
     expect(out.trim().split('\n').at(-1)).toBe('0')
   })
 
-  it.skipIf(!existsSync('/dev/full'))('exits with 74 when its output cannot be written', async () => {
-    const url = await aStoreFile(folder, [aLetter()])
-    const command = `"${process.execPath}" src/cli/main.ts list --store "${url}" > /dev/full`
-    const child = spawn('bash', ['-c', command], {
-      env: plainEnv,
-      cwd: join(import.meta.dirname, '../..'),
-    })
-    const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
-    expect(err).toContain('UNWRITTEN: the output could not be written completely')
-    expect(code).toBe(74)
-  })
+  it.skipIf(!existsSync('/dev/full'))(
+    'exits with 74 when its output cannot be written',
+    async () => {
+      const url = await aStoreFile(folder, [aLetter()])
+      const command = `"${process.execPath}" src/cli/main.ts list --store "${url}" > /dev/full`
+      const child = spawn('bash', ['-c', command], {
+        env: plainEnv,
+        cwd: join(import.meta.dirname, '../..'),
+      })
+      const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+      expect(err).toContain('UNWRITTEN: the output could not be written completely')
+      expect(code).toBe(74)
+    },
+  )
 })

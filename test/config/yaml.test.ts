@@ -50,7 +50,11 @@ describe('readYaml', () => {
     ['an open bracket', 'a: [1', 'line 1: is not valid YAML'],
     ['an alias without an anchor', 'a: *x', 'a (line 1): is an alias without an anchor'],
     ['a map as a key', '? { a: 1 }\n: b', 'has a key that is not a string'],
-    ['a __proto__ key', 'a:\n  __proto__: { x: 1 }', 'a.__proto__ (line 2): is not allowed as a key'],
+    [
+      'a __proto__ key',
+      'a:\n  __proto__: { x: 1 }',
+      'a.__proto__ (line 2): is not allowed as a key',
+    ],
   ])('rejects %s', (_, text, problem) => {
     expect(read(text).problems.map(formatProblem).join('\n')).toContain(problem)
   })

@@ -36,7 +36,7 @@ describe('openMailbox', () => {
     ['rediss', /must begin with a scheme/],
     ['reddis://localhost#a', /unknown mailbox scheme reddis: did you mean redis:\?/],
     ['ftp://localhost#a', /unknown mailbox scheme ftp:.*known: memory:, sqlite:, postgres:/],
-    // As from an environment variable that nobody has set.
+    // As from an environment variable that is not set.
     [undefined, /must begin with a scheme/],
   ])('rejects %s and shows a valid URL', async (url, expected) => {
     await expect(openMailbox(url as string)).rejects.toMatchObject({

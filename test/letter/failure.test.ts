@@ -92,7 +92,9 @@ describe('toFailure', () => {
     class PaymentDeclined extends Error {}
     expect(failureOf(new PaymentDeclined('no')).name).toBe('PaymentDeclined')
     expect(failureOf(new Error('no')).name).toBe('Error')
-    expect(failureOf(new DOMException('late', 'TimeoutError'))).toMatchObject({ name: 'TimeoutError' })
+    expect(failureOf(new DOMException('late', 'TimeoutError'))).toMatchObject({
+      name: 'TimeoutError',
+    })
     expect(failureOf(new DOMException('late', 'TimeoutError'))).not.toHaveProperty('code')
   })
 
@@ -143,12 +145,17 @@ describe('toFailure', () => {
       { name: 'TimestampedException', causes: [{ ...inner, causes: [timeout] }] },
     ])
     expect(thrown('Error').causes).toMatchObject([{ name: 'TimestampedException' }])
-    // What it names itself counts for more.
-    const own = failureOf({ name: 'Error', message: 'x', stack: springTrace, cause: new Error('own') })
+    // Its own cause and errors take precedence.
+    const own = failureOf({
+      name: 'Error',
+      message: 'x',
+      stack: springTrace,
+      cause: new Error('own'),
+    })
     expect(own.causes).toMatchObject([{ message: 'own', causes: [] }])
-    expect(failureOf(Object.assign(new Error('x'), { errors: [], stack: springTrace })).causes).toEqual(
-      [],
-    )
+    expect(
+      failureOf(Object.assign(new Error('x'), { errors: [], stack: springTrace })).causes,
+    ).toEqual([])
   })
 
   it('keeps the first and the last of many causes of a Java stack trace', () => {
@@ -178,7 +185,9 @@ describe('toFailure', () => {
     (key) => {
       const inner = new Error('inside')
       expect(withFields({ [key]: inner }).causes).toMatchObject([{ message: 'inside' }])
-      const failure = failureOf(Object.assign(new Error('x', { cause: 'nearer' }), { [key]: inner }))
+      const failure = failureOf(
+        Object.assign(new Error('x', { cause: 'nearer' }), { [key]: inner }),
+      )
       expect(failure.causes.map(({ message }) => message)).toEqual(['nearer'])
       expect(withFields({ [key]: { message: 'a body, no error' } }).causes).toEqual([])
     },
@@ -197,7 +206,8 @@ describe('toFailure', () => {
     let error = new Error('link 7')
     for (let link = 6; link >= 0; link--) error = new Error(`link ${link}`, { cause: error })
     const messages: string[] = []
-    for (let at: Failure | undefined = failureOf(error); at; at = at.causes[0]) messages.push(at.message)
+    for (let at: Failure | undefined = failureOf(error); at; at = at.causes[0])
+      messages.push(at.message)
     expect(messages).toEqual([
       'link 0',
       'link 1',

@@ -115,7 +115,7 @@ describe('moves', () => {
   })
 })
 
-/** Undefined when the move is not legal from here. */
+/** Undefined if the move is illegal in this state. */
 function step(
   letter: DeadLetter,
   move: keyof typeof changes | 'claim' | 'discard',

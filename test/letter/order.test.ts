@@ -52,7 +52,10 @@ describe('dueAt', () => {
     expect(dueAt(aLetter({ state: 'retrying', lease }))).toBe(timestamp)
   })
 
-  it.each(['resolved', 'exhausted', 'parked', 'archived'] as const)('is undefined for %s', (state) => {
-    expect(dueAt(aLetter({ state }))).toBeUndefined()
-  })
+  it.each(['resolved', 'exhausted', 'parked', 'archived'] as const)(
+    'is undefined for %s',
+    (state) => {
+      expect(dueAt(aLetter({ state }))).toBeUndefined()
+    },
+  )
 })

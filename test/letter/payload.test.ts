@@ -114,7 +114,7 @@ describe('encodePayload', () => {
   })
 
   it('shares memory, and ignores false lengths and tags', () => {
-    class Liar extends Uint8Array {
+    class FalseLength extends Uint8Array {
       override get byteLength(): number {
         return 4000
       }
@@ -122,7 +122,7 @@ describe('encodePayload', () => {
         return 4000
       }
     }
-    const given = new Liar([1, 2, 3])
+    const given = new FalseLength([1, 2, 3])
     const { bytes } = encodePayload(given, undefined, shared)
     given[0] = 9
     expect([...bytes]).toEqual([1, 2, 3])

@@ -13,7 +13,7 @@ const keys = fc.oneof(
   fc.constantFrom('__proto__', 'constructor', 'toString', 'toJSON', '$', '0', '10', '2', '-1'),
 )
 
-/** Values made of everything that is kept exactly. */
+/** Values of all types that are preserved exactly. */
 const rich = fc.letrec((tie) => ({
   value: fc.oneof(
     { maxDepth: 4, depthSize: 'small' },
@@ -37,7 +37,7 @@ const rich = fc.letrec((tie) => ({
   ),
 })).value
 
-/** Objects that hold each other at random: shared, in rings, in maps and sets. */
+/** Random graphs of objects: shared, cyclic, in maps and sets. */
 const tangled = fc
   .array(fc.tuple(fc.nat(3), fc.array(fc.nat(9), { maxLength: 4 })), {
     minLength: 10,
@@ -77,8 +77,7 @@ describe('encodeValue', () => {
       fc.property(tangled, (value) => {
         const { text, lossy } = encodeValue(value)
         expect(lossy).toBe(false)
-        // The text has a reference wherever something is held twice, so equal strings mean equal
-        // tangles.
+        // Repeated objects are written as references, so equal strings mean equal object graphs.
         expect(encodeValue(decodeValue(text)).text).toBe(text)
       }),
     )
@@ -177,12 +176,12 @@ describe('encodeValue', () => {
   })
 
   it('writes an instance with a false toStringTag as plain data', () => {
-    class Liar {
+    class FalseTag {
       at = 1
       get [Symbol.toStringTag](): string {
         return 'Date'
       }
     }
-    expect(roundTrip(new Liar())).toEqual({ at: 1 })
+    expect(roundTrip(new FalseTag())).toEqual({ at: 1 })
   })
 })

@@ -110,7 +110,9 @@ describe('MainLoop', () => {
     await bench.requests.send({})
     await bench.settle()
     await bench.clock.advance(90_000)
-    expect(bench.eventsOf('message-failed').map((event) => event.delaySeconds)).toEqual([90, 43_200])
+    expect(bench.eventsOf('message-failed').map((event) => event.delaySeconds)).toEqual([
+      90, 43_200,
+    ])
   })
 
   it('waits by its own backoff, with jitter', async () => {

@@ -56,7 +56,9 @@ describe('mailbox', () => {
       return problems
     }
     expect(await problemsAfter(unavailable())).toEqual(['the broker is unreachable'])
-    expect(await problemsAfter(new Error('amqp://user:hunter2@host'))).toEqual(['the broker gave no answer'])
+    expect(await problemsAfter(new Error('amqp://user:hunter2@host'))).toEqual([
+      'the broker gave no answer',
+    ])
   })
 
   it('passes on errors of receive, unless the caller has given up', async () => {
@@ -92,7 +94,7 @@ describe('mailbox', () => {
     expect(asks.map((ask) => ask.signal.aborted)).toEqual([true, false, false])
     void box.close()
     expect(asks.map((ask) => ask.signal.aborted)).toEqual([true, true, true])
-    // Messages that arrive all the same are delivered: nobody else could have them before they
+    // Messages that still arrive are delivered: no other receiver could get them before they
     // expire.
     for (const [n, give] of waiting.entries()) give([aDelivery({ id: `m${n}` })])
     expect((await Promise.all(all)).flat().map((one) => one.id)).toEqual(['m0', 'm1', 'm2'])

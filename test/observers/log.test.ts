@@ -36,7 +36,7 @@ const judged = {
 } as const
 const mover = { at, actor: 'ada', guard: 'version' } as const
 
-/** One of each. A type that is missing here does not compile. */
+/** One event of each type. A missing type is a compile error. */
 const events: { [T in EventType]: Extract<RedriveEvent, { type: T }> } = {
   captured: { type: 'captured', letter },
   duplicate: { type: 'duplicate', letter, occurrences: 2 },

@@ -20,7 +20,7 @@ export interface ReceivedRequest {
 
 const servers: Server[] = []
 
-/** Closes all of them, whoever is still connected. */
+/** Closes all servers with their connections. */
 export async function closeServers(): Promise<void> {
   const closing = servers.splice(0).map((server) => {
     server.closeAllConnections()
@@ -32,7 +32,11 @@ export async function closeServers(): Promise<void> {
 /** A server that answers with these statuses, then with 200. */
 export async function aServer(
   ...statuses: (number | RequestListener)[]
-): Promise<{ url: string; requests: ReceivedRequest[]; arrival: (count: number) => Promise<void> }> {
+): Promise<{
+  url: string
+  requests: ReceivedRequest[]
+  arrival: (count: number) => Promise<void>
+}> {
   const requests: ReceivedRequest[] = []
   const waiting: { count: number; resolve: () => void }[] = []
   const server = createServer((request, response) => {
@@ -59,8 +63,8 @@ export async function aServer(
   return { url: `http://127.0.0.1:${port}/hook`, requests, arrival }
 }
 
-/** Pauses pass at once and are noted; the time for an answer runs out when the test says so. */
-export function aHastyClock(): { clock: Clock; pauses: number[]; runOut: () => void } {
+/** A clock whose delays end at once and are recorded; `runOut` ends the response timeouts. */
+export function anInstantClock(): { clock: Clock; pauses: number[]; runOut: () => void } {
   const pauses: number[] = []
   const limits = new Set<() => void>()
   const ids = fakeClock()

@@ -8,7 +8,7 @@ import type { Alert } from '../../src/policy/alerts.ts'
 import { verifySignature } from '../../src/backends/http/signature.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import { deferred } from '../a-queue.ts'
-import { aHastyClock, aServer, closeServers, type ReceivedRequest } from './notify-bench.ts'
+import { anInstantClock, aServer, closeServers, type ReceivedRequest } from './notify-bench.ts'
 
 const alert: Alert = {
   name: 'many-exhausted',
@@ -39,7 +39,7 @@ const silent: RequestListener = () => {}
 describe('webhook', () => {
   it('posts signed alerts, each with an id that identifies repetitions', async () => {
     const { url, requests } = await aServer()
-    const { clock } = aHastyClock()
+    const { clock } = anInstantClock()
     const notify = webhook({ url, secret, clock, headers: { Authorization: 'Bearer x' } })
     await notify(raised)
     await notify(cleared)
@@ -89,7 +89,7 @@ describe('webhook', () => {
 
   it('retries on 429 and 503 with the same id and a new signature', async () => {
     const { url, requests } = await aServer(503, 429)
-    const { clock, pauses } = aHastyClock()
+    const { clock, pauses } = anInstantClock()
     await webhook({ url, secret, clock })(raised)
     expect(requests).toHaveLength(3)
     expect(new Set(requests.map(({ text }) => text)).size).toBe(1)
@@ -106,7 +106,7 @@ describe('webhook', () => {
       (_, response) =>
         response.writeHead(429, { 'retry-after': after }).end()
     const { url } = await aServer(retryAfter('30'), retryAfter('86400'), retryAfter('nonsense'))
-    const { clock, pauses } = aHastyClock()
+    const { clock, pauses } = anInstantClock()
     await webhook({ url, clock })(raised)
     expect(pauses).toEqual([30_000, 60_000, 12_000])
   })
@@ -129,7 +129,7 @@ describe('webhook', () => {
 
   it('gives up on a server that does not respond, and continues with the next alert', async () => {
     const { url, requests, arrival } = await aServer(silent, silent, silent, silent)
-    const { clock, runOut } = aHastyClock()
+    const { clock, runOut } = anInstantClock()
     const notify = webhook({ url, clock })
     const first = notify(raised)
     const second = notify(cleared)
@@ -162,7 +162,7 @@ describe('webhook', () => {
   it('reports the system error when the server is unreachable', async () => {
     const { url } = await aServer()
     await closeServers()
-    const { clock, pauses } = aHastyClock()
+    const { clock, pauses } = anInstantClock()
     const failing = webhook({ url, clock })(raised)
     await expect(failing).rejects.toThrow('unreachable (ECONNREFUSED), given up after 4 attempts')
     expect(pauses).toHaveLength(3)
@@ -170,7 +170,7 @@ describe('webhook', () => {
 
   it('sends alerts in order, one at a time', async () => {
     const { url, requests } = await aServer(503)
-    const { clock } = aHastyClock()
+    const { clock } = anInstantClock()
     const notify = webhook({ url, clock })
     void notify(raised)
     void notify(cleared)

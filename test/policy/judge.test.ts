@@ -38,7 +38,9 @@ describe('judge', () => {
     const retryAfterOf = (thrown: unknown): number | undefined =>
       judge(thrown, 'orders', at).failure.retryAfterMs
     expect(retryAfterOf(new Error('sync failed', { cause: limited }))).toBe(3_600_000)
-    expect(retryAfterOf(new AggregateError([new Error('a'), limited], 'all failed'))).toBe(3_600_000)
+    expect(retryAfterOf(new AggregateError([new Error('a'), limited], 'all failed'))).toBe(
+      3_600_000,
+    )
     const own = Object.assign(new Error('busy', { cause: limited }), { retryAfter: 1 })
     expect(retryAfterOf(own)).toBe(1000)
     expect(retryAfterOf(new Error('sync failed'))).toBeUndefined()

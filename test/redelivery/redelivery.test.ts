@@ -33,7 +33,10 @@ describe('Redelivery', () => {
   it('does not treat effects of a letter that a run captured as part of that run', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: immediate() })
     const notify = dlq.guard('notify', () => Promise.reject(refused()))
-    dlq.on('resolved', ({ letter }) => letter.queue === 'other' && notify(letter.id).catch(() => {}))
+    dlq.on(
+      'resolved',
+      ({ letter }) => letter.queue === 'other' && notify(letter.id).catch(() => {}),
+    )
     const [go, end] = [deferred(), deferred()]
     dlq.handle('a', async () => {
       await go.promise

@@ -166,7 +166,11 @@ export class Ledger {
     }
   }
 
-  expectSameLength(verb: string, requested: readonly unknown[], answered: readonly unknown[]): void {
+  expectSameLength(
+    verb: string,
+    requested: readonly unknown[],
+    answered: readonly unknown[],
+  ): void {
     if (requested.length !== answered.length)
       this.violate('CONS', `${verb} of ${requested.length} has ${answered.length} answers`)
   }

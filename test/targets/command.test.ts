@@ -16,7 +16,7 @@ const env = { PATH: process.env['PATH'], SECRET_OF_THE_WORKER: 'hunter2', WANTED
 
 const handler = (run: string[], rest: Partial<CommandTarget> = {}) =>
   commandHandler({ run, ...rest }, systemClock, env)
-/** A program of one line. */
+/** Runs code with Node. */
 const script = (code: string, rest: Partial<CommandTarget> = {}) =>
   handler([process.execPath, '-e', code], rest)
 
@@ -31,7 +31,7 @@ async function failureOf(running: unknown) {
   return { ...failure, category: classifyFailure(failure, thrown).category }
 }
 
-/** Resolves when a file is there. */
+/** Resolves with the contents of a file once it is written. */
 async function readWhenWritten(name: string): Promise<string> {
   const path = join(folder, name)
   const watcher = watch(folder)
@@ -47,7 +47,7 @@ async function readWhenWritten(name: string): Promise<string> {
 const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
-    // A process that nobody has waited for is dead all the same.
+    // A zombie process counts as dead.
     return !/^\d+ \(.*\) Z /s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch {
     return false

@@ -50,7 +50,7 @@ beforeEach(() => {
 const handler = (target: Partial<HttpTarget> = {}, clock = systemClock) =>
   httpHandler({ url, private: true, ...target }, clock)
 
-/** What a failed run threw, and what the classifier makes of it. */
+/** The failure of a run and its category. */
 async function failureOf(running: unknown) {
   const thrown: unknown = await Promise.resolve(running).then(
     () => {

@@ -32,7 +32,7 @@ async function open(
   return dlq
 }
 
-/** Has a loop take one message that fails for good, and gives its letter. */
+/** Runs a loop that dead-letters one message, and returns its letter. */
 async function deadLetterOne(dlq: DeadLetterQueue, requests: Mailbox): Promise<DeadLetter> {
   let letter: DeadLetter | undefined
   const off = dlq.on('captured', (event) => (letter = event.letter))

@@ -29,7 +29,9 @@ describe.skipIf(missing)('Fetcher', { timeout: 60_000 }, () => {
     for (const partition of [0, 1])
       await bench.put(topic, [{ value: Buffer.from(`in ${partition}`), partition }])
     const partitions = Array.from({ length: 20 }, (_, n) => n % 2)
-    const found = await Promise.all(partitions.map((partition) => fetcher.read({ topic, partition }, 0)))
+    const found = await Promise.all(
+      partitions.map((partition) => fetcher.read({ topic, partition }, 0)),
+    )
     expect(found.map(({ records }) => records.map(({ value }) => value.toString()))).toEqual(
       partitions.map((partition) => [`in ${partition}`]),
     )

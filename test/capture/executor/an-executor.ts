@@ -58,7 +58,7 @@ export async function anExecutor(
   }
 }
 
-/** What a call ends with, as a value. */
+/** The error of a call that must fail. */
 export async function errorOf(call: Promise<unknown>): Promise<unknown> {
   try {
     await call
@@ -68,7 +68,7 @@ export async function errorOf(call: Promise<unknown>): Promise<unknown> {
   throw new Error('the call did not fail')
 }
 
-/** An operation that fails with each of these in turn, and then does well. */
+/** An operation that throws these errors in turn, and then succeeds. */
 export function failing(...errors: unknown[]): (() => Promise<string>) & { runs: number } {
   const operation = async (): Promise<string> => {
     const at = operation.runs++
@@ -82,5 +82,5 @@ export function failing(...errors: unknown[]): (() => Promise<string>) & { runs:
 export const http = (status: number, more: object = {}): Error =>
   Object.assign(new Error(`HTTP ${status}`), { status, ...more })
 
-/** Waits of next to nothing. */
+/** Delays of at most 1 ms. */
 export const noDelay = { initialDelayMs: 0, maxDelayMs: 1 }

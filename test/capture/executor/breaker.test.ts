@@ -157,13 +157,13 @@ describe('a breaker', () => {
     for (let n = 0; n < 3; n++) await cancelled()
     expect(executor.state('mine')).toBe('closed')
 
-    // And what was cancelled while it was tried does not close it.
+    // A cancelled probe does not close it.
     await failTimes(bench, 'mine', 2)
     vi.setSystemTime(Date.now() + 1000)
     await cancelled()
     expect(executor.state('mine')).toBe('open')
 
-    // And what was cancelled before is not tried at all.
+    // A call that was cancelled before is not a probe.
     vi.setSystemTime(Date.now() + 1000)
     const signal = AbortSignal.abort('no')
     expect(await errorOf(executor.execute('mine', failing(), { signal }))).toBe('no')

@@ -51,10 +51,19 @@ describe('retryOn', () => {
     ['an error with a listed name, without a status', new RateLimitError('slow down')],
     ['a subclass of a listed class', new SlowModelError('no answer')],
     ['an error whose name property is listed', new DOMException('late', 'TimeoutError')],
-    ['an error whose cause has a listed name', new Error('call failed', { cause: new RateLimitError('no') })],
-    ['an error whose cause is of a subclass', new Error('call failed', { cause: new SlowModelError('no') })],
+    [
+      'an error whose cause has a listed name',
+      new Error('call failed', { cause: new RateLimitError('no') }),
+    ],
+    [
+      'an error whose cause is of a subclass',
+      new Error('call failed', { cause: new SlowModelError('no') }),
+    ],
     ['an error whose cause has a listed status', new Error('call failed', { cause: http(429) })],
-    ['an error with the status in its response', Object.assign(new Error('bad'), { response: { status: 503 } })],
+    [
+      'an error with the status in its response',
+      Object.assign(new Error('bad'), { response: { status: 503 } }),
+    ],
     ['an error with a listed statusCode', Object.assign(new Error('bad'), { statusCode: 429 })],
   ])('retries %s', async (_what, error) => {
     const { executor } = await anExecutor({ mine: { ...noDelay, retryOn: named } })
@@ -115,7 +124,9 @@ describe('retryOn', () => {
     const operation = failing(http(503))
     await errorOf(executor.execute('mine', operation))
     expect(operation.runs).toBe(1)
-    expect(eventsOf('error')).toEqual([{ type: 'error', during: 'retryOn of mine', error: mistake }])
+    expect(eventsOf('error')).toEqual([
+      { type: 'error', during: 'retryOn of mine', error: mistake },
+    ])
   })
 
   it('does not treat the promise of an async retryOn function as true', async () => {
@@ -148,21 +159,24 @@ describe('a call whose last attempt fails', () => {
       'verification',
       'unknown',
     ],
-  ])('of policy %s is stored in the queue of the policy, with the number of its attempts', async (...row) => {
-    const [policy, error, attempts, queue, category] = row
-    const { executor, letters } = await anExecutor({ [policy]: noDelay })
-    const operation = failing(...Array.from({ length: 9 }, () => error))
-    const payload = { prompt: 'hi' }
-    expect(await errorOf(executor.execute(policy, operation, { operation: { payload } }))).toBe(
-      error,
-    )
-    expect(operation.runs).toBe(attempts)
-    const [letter, ...others] = await letters()
-    expect(others).toEqual([])
-    expect(letter).toMatchObject({ queue, category, attempts, retries: 0, state: 'pending' })
-    expect(letter!.source).toEqual({ kind: 'operation', type: queue })
-    expect(decodePayload(letter!.payload)).toEqual(payload)
-  })
+  ])(
+    'of policy %s is stored in the queue of the policy, with the number of its attempts',
+    async (...row) => {
+      const [policy, error, attempts, queue, category] = row
+      const { executor, letters } = await anExecutor({ [policy]: noDelay })
+      const operation = failing(...Array.from({ length: 9 }, () => error))
+      const payload = { prompt: 'hi' }
+      expect(await errorOf(executor.execute(policy, operation, { operation: { payload } }))).toBe(
+        error,
+      )
+      expect(operation.runs).toBe(attempts)
+      const [letter, ...others] = await letters()
+      expect(others).toEqual([])
+      expect(letter).toMatchObject({ queue, category, attempts, retries: 0, state: 'pending' })
+      expect(letter!.source).toEqual({ kind: 'operation', type: queue })
+      expect(decodePayload(letter!.payload)).toEqual(payload)
+    },
+  )
 
   it('rethrows the same object that the operation threw last', async () => {
     const { executor } = await anExecutor({ llm: { ...noDelay, breaker: false } })

@@ -14,7 +14,7 @@ afterEach(async () => {
 })
 
 /**
- * A server that answers each request with the next of these, and with the last one from then on.
+ * Starts a server that answers the requests with these listeners in turn, and then with the last.
  */
 async function startServer(...answers: RequestListener[]): Promise<string> {
   let requests = 0
@@ -36,8 +36,8 @@ const reset: RequestListener = (request) => request.socket.resetAndDestroy()
 const hang: RequestListener = () => {}
 
 /**
- * As callers do it: fetch, and an error with the status and the headers of an answer that is not
- * good.
+ * Like a typical caller: fetches, and throws an error with status and headers if the response is
+ * not ok.
  */
 async function fetchText(url: string, signal: AbortSignal): Promise<string> {
   const response = await fetch(url, { signal })
@@ -115,7 +115,9 @@ describe('an executor over HTTP', () => {
     const url = await startServer(status(429, { 'retry-after': '120' }), ok)
     const { executor, letters } = await anExecutor(policies)
     await errorOf(
-      executor.execute('http', ({ signal }) => fetchText(url, signal), { operation: { payload: 1 } }),
+      executor.execute('http', ({ signal }) => fetchText(url, signal), {
+        operation: { payload: 1 },
+      }),
     )
     expect(await letters()).toMatchObject([
       { attempts: 1, state: 'pending', backoffMs: 120_000, failure: { retryAfterMs: 120_000 } },

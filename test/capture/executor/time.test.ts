@@ -18,7 +18,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** The system's clock, with the waits that were asked of it, and a chance of the test's choice. */
+/** The system clock with a fixed random number, which records the delays of its timers. */
 function watchedClock(random: number): typeof systemClock & { waits: number[] } {
   const waits: number[] = []
   return {
@@ -38,7 +38,8 @@ function hanging(options: { handlesAbort: boolean } = { handlesAbort: false }) {
   const operation = ({ signal }: { signal: AbortSignal }): Promise<never> => {
     signals.push(signal)
     return new Promise((_resolve, reject) => {
-      const rejectWithAbort = (): void => reject(new DOMException('This operation was aborted', 'AbortError'))
+      const rejectWithAbort = (): void =>
+        reject(new DOMException('This operation was aborted', 'AbortError'))
       if (options.handlesAbort) signal.addEventListener('abort', rejectWithAbort)
     })
   }

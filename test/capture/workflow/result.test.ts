@@ -11,8 +11,8 @@ function readAs(returned: unknown, of: string[] = targets): WorkflowFailure | un
   })
 }
 
-/** Reading any property of it throws, and so does asking what it is. */
-function throwingProxy(): object {
+/** A revoked proxy: every operation on it throws. */
+function revokedProxy(): object {
   const { proxy, revoke } = Proxy.revocable({}, {})
   revoke()
   return proxy
@@ -118,7 +118,11 @@ describe('readFailure', () => {
     ['all targets when none is named', {}, targets],
     ['all targets when the list is empty', { failed: [] }, targets],
     ['all targets when only their number is given', { failed: 2 }, targets],
-    ['all targets when all are reported as done', { results: { a: true, b: true, c: true } }, targets],
+    [
+      'all targets when all are reported as done',
+      { results: { a: true, b: true, c: true } },
+      targets,
+    ],
     ['all targets when an unknown target failed', { failed: ['a', 'z'] }, targets],
     [
       'all targets when an unknown target failed in the results',
@@ -136,9 +140,14 @@ describe('readFailure', () => {
   })
 
   it('retries all targets when reading the result throws', () => {
-    const unreadable = { status: 'partial', failed: throwingProxy(), results: throwingProxy(), errors: throwingProxy() }
+    const unreadable = {
+      status: 'partial',
+      failed: revokedProxy(),
+      results: revokedProxy(),
+      errors: revokedProxy(),
+    }
     expect(readAs(unreadable)?.failed).toEqual(targets)
-    expect(readAs(throwingProxy())).toBeUndefined()
+    expect(readAs(revokedProxy())).toBeUndefined()
   })
 
   it('does not narrow a failure with the status failed', () => {
@@ -172,7 +181,9 @@ describe('readFailure', () => {
     const failure = readAs({ status: 'partial', results })
     expect(failure?.error).toBe(busy)
     expect(failure?.failed).toEqual(['a', 'b'])
-    expect(readAs({ status: 'partial', results: { a: { error: permanent } } })?.error).toBe(permanent)
+    expect(readAs({ status: 'partial', results: { a: { error: permanent } } })?.error).toBe(
+      permanent,
+    )
   })
 
   it('never throws, and never omits a target that is reported as failed', () => {

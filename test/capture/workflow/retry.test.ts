@@ -24,7 +24,7 @@ const sweep = (over: Partial<WorkflowTask> = {}): WorkflowTask => ({
 
 const partial = (...failed: string[]): object => ({ status: 'partial', failed, error: refused() })
 
-/** The next event of this type about a letter. */
+/** Resolves with the letter of the next event of this type. */
 function nextEvent(dlq: DeadLetterQueue, type: EventType): Promise<DeadLetter> {
   return new Promise((resolve) => {
     const off = dlq.on('*', (event) => {
@@ -297,7 +297,7 @@ describe('a retry of a workflow', () => {
   })
 })
 
-/** Where the queue lives, so that it can be closed and opened again. */
+/** Stores that can be closed and opened again. */
 const places = [
   {
     kind: 'sqlite',

@@ -26,7 +26,7 @@ const sweep = (over: Partial<WorkflowTask> = {}): WorkflowTask => ({
   ...over,
 })
 
-/** An error of each category, by rules of the user's. */
+/** User rules with one error code per category. */
 const rules: Rule[] = categories.map((category) => ({
   name: category,
   when: { code: `MY_${category}` },
@@ -347,9 +347,9 @@ describe('enqueue', () => {
 })
 
 describe('a task that cannot be stored', () => {
-  const brokenStore = (error: unknown): Store => {
+  const brokenStore = (reason: unknown): Store => {
     const store = memoryStore()
-    store.add = () => Promise.reject(error)
+    store.add = () => Promise.reject(reason)
     return store
   }
 

@@ -95,13 +95,15 @@ describe('export', () => {
     )
   })
 
-  it.each(['SIGINT', 'SIGTERM'])('removes its temporary file on %s', async (signal) => {
-    const many = Array.from({ length: 2000 }, () => aLetter())
-    const url = await aStoreFile(folder, many)
-    const file = join(folder, `${signal}.json`)
-    writeFileSync(file, 'the old one')
-    // The signal comes when the draft has just been made.
-    const interrupted = `
+  it.each(['SIGINT', 'SIGTERM'])(
+    'keeps the old file and removes its temporary file on %s',
+    async (signal) => {
+      const many = Array.from({ length: 2000 }, () => aLetter())
+      const url = await aStoreFile(folder, many)
+      const file = join(folder, `${signal}.json`)
+      writeFileSync(file, 'the old one')
+      // Sends the signal right after the temporary file is created.
+      const interrupted = `
       import fs from 'node:fs'
       import { syncBuiltinESMExports } from 'node:module'
       const { openSync } = fs
@@ -111,14 +113,15 @@ describe('export', () => {
         return descriptor
       }
       syncBuiltinESMExports()`
-    const env = {
-      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(interrupted)}`,
-    }
-    const { out, exit } = await redrive(['export', file, '--store', url], { env })
-    expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([])
-    expect(readFileSync(file, 'utf8')).toBe('the old one')
-    expect({ out, exit }).toEqual({ out: '', exit: 130 })
-  })
+      const env = {
+        NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(interrupted)}`,
+      }
+      const { out, exit } = await redrive(['export', file, '--store', url], { env })
+      expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([])
+      expect(readFileSync(file, 'utf8')).toBe('the old one')
+      expect({ out, exit }).toEqual({ out: '', exit: 130 })
+    },
+  )
 })
 
 describe('import', () => {

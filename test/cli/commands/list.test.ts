@@ -5,11 +5,11 @@ import { aFolder, aStoreFile, expectToFit, hostileText, redrive } from '../run-c
 
 const folder = aFolder()
 const at = '2026-01-01T00:00:00.000Z'
-/** As far as a queue may be named. */
+/** The hostile string without characters that a queue name must not have. */
 const hostileQueue = hostileText.replaceAll(/\p{Cc}/gu, '')
 const failure = (message: string) => ({ name: 'Error', message, causes: [], at })
 
-/** Captured seconds apart. */
+/** Ids of letters that were captured seconds apart. */
 const id = (place: number): string => `01995c3a-${place}000-7000-8000-000000000000`
 
 const letters = [

@@ -30,7 +30,7 @@ interface Line {
   queue?: string
 }
 
-/** A worker in a folder of its own, and what it logs. */
+/** Starts a worker in a folder and collects its log lines. */
 function worker(cwd: string, env: NodeJS.ProcessEnv = {}) {
   const child = spawn(process.execPath, [main, 'work', '--config', 'redrive.yaml'], {
     cwd,
@@ -43,12 +43,12 @@ function worker(cwd: string, env: NodeJS.ProcessEnv = {}) {
   reader.on('line', (line) => lines.push(JSON.parse(line) as Line))
   const exited = once(child, 'exit') as Promise<[number | null, string | null]>
   const ended = once(reader, 'close')
-  /** Resolves once it has logged this so many times, or has ended. */
+  /** Resolves once the message was logged `count` times; rejects if the worker ends before. */
   const logged = async (message: string, count = 1): Promise<Line[]> => {
     const found = (): Line[] => lines.filter((line) => line.message === message)
     while (found().length < count)
       if ((await Promise.race([once(reader, 'line'), ended.then(() => 'ended')])) === 'ended')
-        throw new Error(`it ended without "${message}": ${JSON.stringify(lines)}`)
+        throw new Error(`the worker ended without "${message}": ${JSON.stringify(lines)}`)
     return found()
   }
   return { child, lines, logged, exited, ended }
@@ -152,7 +152,7 @@ describe('work', () => {
     const arrived = Promise.withResolvers<ServerResponse>()
     const url = await aServer((_, __, response) => arrived.resolve(response))
     const { cwd, store } = aWorkFolder()
-    // It lives as long as its request does, which nobody answers.
+    // The program runs as long as its request, which gets no response.
     const command = [process.execPath, '-e', `fetch(process.argv[1])`, url]
     writeFileSync(
       join(cwd, 'redrive.yaml'),
@@ -213,12 +213,7 @@ describe('work', () => {
       'INVALID_CONFIG: no handler is configured in redrive.yaml',
     ],
     ['a key is unknown', 'maxRetires: 1', 2, 'did you mean "maxRetries"?'],
-    [
-      'the store is in memory',
-      'store: "memory:"\nhandlers: { a: { command: [x] } }',
-      2,
-      'memory:',
-    ],
+    ['the store is in memory', 'store: "memory:"\nhandlers: { a: { command: [x] } }', 2, 'memory:'],
     [
       'the store cannot be opened',
       'store: sqlite:/nowhere/at/all.db\nhandlers: { a: { command: [x] } }',

@@ -164,7 +164,9 @@ describe('replayHandler', () => {
     expect(bench.eventsOf('dead-lettered')).toHaveLength(4)
     const handled = bench.eventsOf('dead-letter-handled').map(({ action }) => action)
     expect(handled).toEqual(['replayed', 'replayed', 'replayed'])
-    expect(bench.eventsOf('dead-letter-parked')).toMatchObject([{ why: 'already replayed 3 times' }])
+    expect(bench.eventsOf('dead-letter-parked')).toMatchObject([
+      { why: 'already replayed 3 times' },
+    ])
     const [message] = await parked.receive()
     expect(message?.value()).toMatchObject({
       originalId: id,

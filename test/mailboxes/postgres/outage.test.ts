@@ -117,8 +117,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
   let mailbox: Mailbox
 
   /**
-   * One connection, and a clock that stands still: nothing but what the test asks for goes through
-   * the proxy.
+   * One connection and a fake clock: only the calls of the test go through the proxy.
    */
   beforeEach(async () => {
     place = postgresPlace(postgres.url)

@@ -169,7 +169,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     await mailbox.receive({ visibilitySeconds: 60 })
     await first!.nack()
     await ask(`UPDATE "${place.name}".messages SET hidden_until = 1 WHERE held`)
-    // Another process, which has not looked for what lapsed just before.
+    // Another handle, which has not just checked for lapsed messages.
     const found = await (await open()).receive({ max: 10 })
     expect(found.map((message) => message.value())).toEqual(['c', 'a', 'b'])
   })

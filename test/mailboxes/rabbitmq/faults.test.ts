@@ -87,7 +87,8 @@ describe.skipIf(missing)('a mailbox in RabbitMQ with faults', { timeout: 60_000 
     await proxy.set('pass')
     await eventually(() => mailbox.send('after the fault'))
     const values = new Set<unknown>()
-    while (!values.has('after the fault')) for (const one of await take(mailbox, 1)) values.add(one.value())
+    while (!values.has('after the fault'))
+      for (const one of await take(mailbox, 1)) values.add(one.value())
     expect(values).toContain('held')
   })
 

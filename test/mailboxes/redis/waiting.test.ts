@@ -27,7 +27,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a waiting receiver', () => 
     proxy.close()
   })
 
-  /** Once somebody has received something, the server knows the script and does not ask for it. */
+  /** The receive loads the script into the server, so that later calls need one request. */
   const open = async (url = server.url): Promise<Mailbox> => {
     const mailbox = await mailboxes.open({ url, name })
     await mailbox.receive()

@@ -10,7 +10,7 @@ import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 import { carriesSomeAtATime } from '../large-messages.ts'
 
-/** Every thread of this file, since a mailbox takes over one that another gave back. */
+/** All threads of this file: a mailbox may reuse the thread of a closed one. */
 const threads: Worker[] = []
 process.on('worker', (worker) => threads.push(worker))
 

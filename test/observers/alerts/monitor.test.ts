@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0)) await clean()
 })
 
-/** Two stores on the same letters, as two processes have them. */
+/** Two handles on the same letters, like those of two processes. */
 const stores: [string, (clock: FakeClock) => Promise<[Store, Store]>][] = [
   [
     'memory',
@@ -217,29 +217,32 @@ describe('AlertMonitor', () => {
   it.each([
     ['took effect', true],
     ['did not take effect', false],
-  ])('emits an alert once when the connection is lost during a write that %s', async (_, carriedOut) => {
-    const { clock, store } = await setUp()
-    let breaks = true
-    const records: Records = {
-      ...copyRecords(store.records),
-      put: async (...put) => {
-        if (breaks && !carriedOut) throw new Error('connection lost')
-        const result = await store.records.put(...put)
-        if (breaks) throw new Error('connection lost')
-        return result
-      },
-    }
-    const { check, changes } = aWatcher({ records }, clock)
-    const other = aWatcher(store, clock)
-    measured.exhausted = 1
-    await check()
-    expect(changes()).toEqual([])
-    breaks = false
-    if (carriedOut) await other.check()
-    for (let again = 0; again < 3; again++) await check()
-    await other.check()
-    expect([...changes(), ...other.changes()]).toEqual(['+some-exhausted'])
-  })
+  ])(
+    'emits an alert once when the connection is lost during a write that %s',
+    async (_, carriedOut) => {
+      const { clock, store } = await setUp()
+      let breaks = true
+      const records: Records = {
+        ...copyRecords(store.records),
+        put: async (...put) => {
+          if (breaks && !carriedOut) throw new Error('connection lost')
+          const result = await store.records.put(...put)
+          if (breaks) throw new Error('connection lost')
+          return result
+        },
+      }
+      const { check, changes } = aWatcher({ records }, clock)
+      const other = aWatcher(store, clock)
+      measured.exhausted = 1
+      await check()
+      expect(changes()).toEqual([])
+      breaks = false
+      if (carriedOut) await other.check()
+      for (let again = 0; again < 3; again++) await check()
+      await other.check()
+      expect([...changes(), ...other.changes()]).toEqual(['+some-exhausted'])
+    },
+  )
 
   it('treats an unreadable record as no raised alert', async () => {
     const { clock, store } = await setUp()

@@ -22,7 +22,10 @@ describe('alertRulesSchema', () => {
     ['a name reserved for breakers', [{ ...good, name: 'breaker-open:orders' }]],
     ['a name with a line break', [{ ...good, name: 'a\nb' }]],
     ['no name', [{ ...good, name: '' }]],
-    ['a threshold that is not a number', [{ ...good, when: { metric: 'parked', above: Number.NaN } }]],
+    [
+      'a threshold that is not a number',
+      [{ ...good, when: { metric: 'parked', above: Number.NaN } }],
+    ],
     [
       'the utilisation of one queue',
       [{ ...good, when: { metric: 'utilisation', above: 1 }, queue: 'q' }],

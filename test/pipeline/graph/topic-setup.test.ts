@@ -169,7 +169,10 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
         /^the topic dead rejects large dead records: max.message.bytes is 100000, less than \d+$/,
       ),
     ])
-    expect(await configsOf(node.dlq.topic)).toMatchObject({ 'cleanup.policy': 'delete', ...configs })
+    expect(await configsOf(node.dlq.topic)).toMatchObject({
+      'cleanup.policy': 'delete',
+      ...configs,
+    })
   })
 
   it('reports a quarantine topic that loses records', async () => {

@@ -142,7 +142,9 @@ describe('PipelineMetrics', () => {
     const { metrics, depths } = metricsOf()
     depths.push({ ...parser, topic, depth: 1, oldestMs: 0 })
     metrics.count(died())
-    const exposed = new Set([...parse(await metrics.text()).keys()].map((name) => name.split('{')[0]))
+    const exposed = new Set(
+      [...parse(await metrics.text()).keys()].map((name) => name.split('{')[0]),
+    )
     const rules = readFileSync(join(ops, 'redrive-pipeline.rules.yaml'), 'utf8')
     const required = new Set(rules.match(/pipestream_\w+/g))
     expect(required.size).toBe(4)

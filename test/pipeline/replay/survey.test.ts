@@ -34,7 +34,8 @@ const surveyed = (
   keys: readonly (string | undefined)[],
   start = 0,
   end = keys.length,
-): Promise<Surveyed> => survey(cluster, fetcherOf(recordsWith(keys), keys.length), { place, start, end })
+): Promise<Surveyed> =>
+  survey(cluster, fetcherOf(recordsWith(keys), keys.length), { place, start, end })
 
 const offsetsIn = (records: readonly StoredRecord[]): number[] =>
   records.map(({ offset }) => offset)

@@ -19,19 +19,22 @@ describe('dueOf', () => {
     ],
     ['the last change for a leased letter without an end', { state: 1, updatedAt: middle }, middle],
     ['retryAt for a pending letter', { state: 0, retryAt: late }, late],
-    ['the capture time for a pending letter without retryAt', { state: 0, deadLetteredAt: early }, early],
     [
-      'retryAt for a parked letter',
-      { state: stateCode('parked'), retryAt: late },
-      late,
+      'the capture time for a pending letter without retryAt',
+      { state: 0, deadLetteredAt: early },
+      early,
     ],
+    ['retryAt for a parked letter', { state: stateCode('parked'), retryAt: late }, late],
     ['null for a parked letter without retryAt', { state: stateCode('parked') }, null],
   ])('returns %s', (_, given, due) => {
     const blank = { ...row, leasedUntil: null, retryAt: null }
     expect(dueOf({ ...blank, ...given })).toBe(due === null ? null : Date.parse(due))
   })
 
-  it.each(['soon', '0001-01-01T00:00:00.000Z'])('returns 0 for the invalid or early retryAt %s', (retryAt) => {
-    expect(dueOf({ ...row, state: 0, retryAt })).toBe(0)
-  })
+  it.each(['soon', '0001-01-01T00:00:00.000Z'])(
+    'returns 0 for the invalid or early retryAt %s',
+    (retryAt) => {
+      expect(dueOf({ ...row, state: 0, retryAt })).toBe(0)
+    },
+  )
 })

@@ -9,10 +9,10 @@ import { fakeClock } from '../../../src/testing/index.ts'
 import { aFolder, aSpool } from './spool-bench.ts'
 
 /**
- * Runs a child on the folder, kills it once it has acknowledged so many letters, and answers what
- * it had.
+ * Runs a child on the folder, kills it after `count` acknowledged letters, and returns the lines of
+ * all acknowledged letters.
  */
-async function killedAfter(count: number, folder: string): Promise<string[]> {
+async function runAndKill(count: number, folder: string): Promise<string[]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'child.ts'), folder], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -33,7 +33,7 @@ it('letters acknowledged before kill -9 are in the store after the drain, in ord
   const ledger: string[] = []
   for (let round = 0; round < 3; round++) {
     const counts = [0, 1].map(() => 1 + Math.floor(chance.random() * 150))
-    ledger.push(...(await Promise.all(counts.map((count) => killedAfter(count, spool)))).flat())
+    ledger.push(...(await Promise.all(counts.map((count) => runAndKill(count, spool)))).flat())
   }
   const inner = sqliteStore({ path: join(folder.path, 'letters.db') })
   await using bench = await aSpool({ path: spool, clock: systemClock }, inner)

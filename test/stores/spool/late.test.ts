@@ -12,7 +12,7 @@ import { lacksPrivate, privatePostgres, privateRedis } from '../../servers/priva
 import { backend } from '../../servers/servers.ts'
 import { aFolder } from './spool-bench.ts'
 
-/** A server that is away, and can be started. */
+/** A server that is stopped and can be started. */
 interface LateServer {
   url: string
   start: () => Promise<unknown>
@@ -26,8 +26,7 @@ const kinds: { kind: string; lacks: string | undefined; begin: () => Promise<Lat
   {
     kind: 'opensearch',
     lacks: backend('opensearch').missing,
-    // The shared server must not be stopped, so that a proxy stands before it that refuses
-    // connections.
+    // The shared server must not be stopped, so a proxy in front of it refuses connections.
     begin: async () => {
       const { url } = backend('opensearch')
       const place = opensearchPlace(url)

@@ -13,7 +13,7 @@ import { passThrough } from '../../../src/stores/pass-through.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { aFolder } from './spool-bench.ts'
 
-/** A queue on a store that is away until it is let. */
+/** A queue on a store that is unreachable while `outage.active`. */
 async function aQueue(options: QueueOptions) {
   const clock = fakeClock()
   const inner = memoryStore({ clock })

@@ -117,7 +117,7 @@ describe('a spool while the store is unreachable', () => {
   })
 })
 
-/** A spool before a store whose open does as `opens` says; without it, it is away. */
+/** A spool in front of a store whose open is `behaviour.open`; by default, it is unreachable. */
 async function aLateStore(options: SpoolOptions = {}, seed = 1) {
   const clock = fakeClock(0, seed)
   const inner = memoryStore({ clock })
@@ -136,32 +136,43 @@ async function aLateStore(options: SpoolOptions = {}, seed = 1) {
   const until = async (happened: () => boolean): Promise<void> => {
     while (!happened()) await clock.advance(1000)
   }
-  return { late, inner, behaviour, clock, events, until, recover: () => (behaviour.open = () => inner.open()) }
+  return {
+    late,
+    inner,
+    behaviour,
+    clock,
+    events,
+    until,
+    recover: () => (behaviour.open = () => inner.open()),
+  }
 }
 
 describe('a store that is unreachable when it is opened', () => {
-  it.each(['on disk', 'in memory'])('is opened later, and receives the letters that waited %s', async (where) => {
-    await using folder = await aFolder()
-    const options = where === 'on disk' ? { path: folder.path } : {}
-    const { late, inner, clock, events, until, recover } = await aLateStore(options)
-    await late.open()
-    expect(events).toMatchObject([{ type: 'error', during: 'opening the store' }])
-    const letters = some(300, { lane: 'a' })
-    for (const letter of letters) expect(await late.add([letter])).toEqual([added])
-    await clock.advance(120_000)
-    expect(await late.spool()).toMatchObject({ letters: 300, drained: 0 })
-    recover()
-    await until(() => events.some(({ type }) => type === 'drained'))
-    expect(events.at(-1)).toEqual({ type: 'drained', count: 300, duplicates: 0 })
-    expect(await inner.get(idsOf(letters))).toEqual(letters)
-    expect(
-      idsOf((await inner.find({ order: 'oldest', payload: true, limit: 1000 })).items),
-    ).toEqual(idsOf(letters))
-    expect(await late.health()).toMatchObject({ ok: true, problems: [] })
-    expect(await late.add([aLetter()])).toEqual([added])
-    expect(clock.pending()).toBe(0)
-    await late.close()
-  })
+  it.each(['on disk', 'in memory'])(
+    'is opened later, and receives the letters that waited %s',
+    async (where) => {
+      await using folder = await aFolder()
+      const options = where === 'on disk' ? { path: folder.path } : {}
+      const { late, inner, clock, events, until, recover } = await aLateStore(options)
+      await late.open()
+      expect(events).toMatchObject([{ type: 'error', during: 'opening the store' }])
+      const letters = some(300, { lane: 'a' })
+      for (const letter of letters) expect(await late.add([letter])).toEqual([added])
+      await clock.advance(120_000)
+      expect(await late.spool()).toMatchObject({ letters: 300, drained: 0 })
+      recover()
+      await until(() => events.some(({ type }) => type === 'drained'))
+      expect(events.at(-1)).toEqual({ type: 'drained', count: 300, duplicates: 0 })
+      expect(await inner.get(idsOf(letters))).toEqual(letters)
+      expect(
+        idsOf((await inner.find({ order: 'oldest', payload: true, limit: 1000 })).items),
+      ).toEqual(idsOf(letters))
+      expect(await late.health()).toMatchObject({ ok: true, problems: [] })
+      expect(await late.add([aLetter()])).toEqual([added])
+      expect(clock.pending()).toBe(0)
+      await late.close()
+    },
+  )
 
   it('is opened later even if no letter waits', async () => {
     const { late, clock, until, recover } = await aLateStore()

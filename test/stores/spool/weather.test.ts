@@ -43,7 +43,7 @@ it('acknowledged letters reach the store in the order of their lane after any se
         else {
           const letters = step.lanes.map((lane) => aLetter(lane === undefined ? {} : { lane }))
           const adding = bench.spooled.add(letters)
-          // One that hangs is given up only after a while.
+          // A hanging call times out after a while.
           if (bench.behaviour.mode === 'hanging') await bench.clock.advance(6000)
           await adding
           acknowledged.push(...letters)

@@ -41,8 +41,8 @@ describe('copyStore that is killed', () => {
   afterEach(() => Promise.all([from.close(), to.close()]))
 
   /**
-   * Runs a copy in a process that is killed at its nth call of a verb of the target, before or
-   * after it took effect.
+   * Runs a copy in a process that is killed at its nth call of a method of the target, before or
+   * after the call took effect.
    */
   function killedCopy(...at: string[]): Promise<NodeJS.Signals | null> {
     const script = join(import.meta.dirname, 'child.ts')

@@ -10,10 +10,10 @@ const text = (words: string, version = 1): Payload => {
   return { bytes, contentType: 'text/plain', size: bytes.length, version }
 }
 
-/** What is to be found again in a store in which much has happened. */
+/** Letters of a store with a history that a copy must preserve. */
 export interface LivedIn {
   edited: DeadLetter
-  /** Waits for one letter; another, which is gone, it waits for no more. */
+  /** Depends on `awaited`, and on a letter that was resolved and removed. */
   waiting: DeadLetter
   awaited: DeadLetter
   /** Two open letters with one dedupe key. */
@@ -21,7 +21,7 @@ export interface LivedIn {
   leased: DeadLetter
 }
 
-/** Brings about everything that is not in a letter as `add` takes it. */
+/** Creates edits, records, leases, dependencies and duplicates, which `add` alone cannot. */
 export async function liveIn(store: Store): Promise<LivedIn> {
   const readLetter = async ({ id }: DeadLetter): Promise<DeadLetter> => (await store.get([id]))[0]!
   const all = states.map((state) => aLetter({ state, queue: `of ${state}`, tags: [state] }))

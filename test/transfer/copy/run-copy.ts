@@ -13,11 +13,11 @@ import { aLetter } from '../../../src/testing/index.ts'
 import { mixedLetters } from '../../../src/testing/store/mixed.ts'
 import { liveIn } from './lived-in.ts'
 
-/** A kind of store, and how to have a new one that is open and empty. */
+/** A kind of store, and how to open a new, empty one. */
 export interface Place {
   kind: string
   open: () => Promise<{ store: Store; close: () => Promise<void> }>
-  /** Making one takes a second or more, so that fewer are made. */
+  /** Opening one takes a second or more, so fewer are opened. */
   slow?: true
 }
 
@@ -46,8 +46,7 @@ function plain(payload: DeadLetter['payload']): DeadLetter['payload'] {
 }
 
 /**
- * What copying means, held for one pair of stores; skipped when something that they need is
- * missing.
+ * Tests copying for one pair of stores; skipped if a server is missing.
  */
 export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): void {
   describe.skipIf(missing)(`copyStore from ${fromPlace.kind} to ${toPlace.kind}`, () => {
@@ -271,7 +270,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
   })
 }
 
-/** What became of a copy, in a word. */
+/** The outcome of a copy: ok, not ok, or an error code. */
 function settled(copying: Promise<CopyReport>): Promise<string> {
   return copying.then(
     ({ ok }) => (ok ? 'ok' : 'not ok'),
