@@ -78,8 +78,8 @@ export async function throughput(bench: Bench): Promise<Result[]> {
       rates[measure] = await run[measure]()
     }
     rounds.push(rates)
-    const formatLap = wanted.map((measure) => `${measure} ${Math.round(rates[measure]!)}/s`)
-    bench.log(`  round ${round + 1}: ${formatLap.join(', ')}`)
+    const parts = wanted.map((measure) => `${measure} ${Math.round(rates[measure]!)}/s`)
+    bench.log(`  round ${round + 1}: ${parts.join(', ')}`)
   }
   const absolute = wanted.map((measure) =>
     result(kind, measure, median(rounds.map((rates) => rates[measure]!)), '/s'),

@@ -51,7 +51,7 @@ async function writer(client: Client): Promise<(batch: PackedLetter[]) => Promis
   }
   const letterColumns = [...rowColumns.split(', '), 'queue', 'wait', 'due_at', 'size']
   const bodyColumns = ['id', 'origin', 'origin_crc', 'bytes_crc', 'bytes']
-  const text = `WITH kept AS (
+  const text = `WITH inserted AS (
     INSERT INTO ${schema}.letters (${letterColumns.join(', ')})
     SELECT * FROM unnest(${await lists('letters', letterColumns, 1)}))
   INSERT INTO ${schema}.bodies (${bodyColumns.join(', ')})

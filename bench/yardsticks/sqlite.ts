@@ -44,15 +44,15 @@ export async function rawSqliteThread({ at }: Location, count: number): Promise<
   const rows = await sampleRows()
   const channel = Channel.take(program)
   channel.hold(true)
-  let heard = Promise.withResolvers<void>()
-  channel.listen({ receive: () => heard.resolve(), lose: (cause) => heard.reject(cause) })
+  let reply = Promise.withResolvers<void>()
+  channel.listen({ receive: () => reply.resolve(), lose: (cause) => reply.reject(cause) })
   channel.send({ kind: 'open', options: { path } })
   const run = async (letters: number): Promise<void> => {
     for (let n = 0; n < letters; n++) {
-      heard = Promise.withResolvers()
+      reply = Promise.withResolvers()
       const calls: AnyCall[] = [[n, 'add', fresh(rows, n)]]
       channel.send({ kind: 'batch', nowMs: systemClock.now(), calls })
-      await heard.promise
+      await reply.promise
     }
   }
   // A new thread has to compile its code again.
@@ -60,9 +60,9 @@ export async function rawSqliteThread({ at }: Location, count: number): Promise<
   const startMs = performance.now()
   await run(count)
   const tookMs = performance.now() - startMs
-  heard = Promise.withResolvers()
+  reply = Promise.withResolvers()
   channel.send({ kind: 'close' })
-  await heard.promise
+  await reply.promise
   channel.release()
   removeFiles(path)
   return rate(count, tookMs)

@@ -162,7 +162,7 @@ describe('mailboxes', () => {
 
   it.each(names)('named %s are read by a loop that dead-letters to letters', async (name) => {
     const { clock, onEvent, settle } = aLoop()
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const requests = memoryMailbox({ name, clock })
     const loop = new MainLoop({
       requests,
@@ -177,11 +177,11 @@ describe('mailboxes', () => {
     await requests.send(under(name, 1), { headers: under(name, 'x') })
     await settle()
     await loop.shutdown()
-    expect(heard('captured')[0]!.letter).toMatchObject({
+    expect(eventsOf('captured')[0]!.letter).toMatchObject({
       source: { mailbox: name },
       failure: { name },
     })
-    expect(toJson(heard('captured')[0]!.letter.headers)).toContain(
+    expect(toJson(eventsOf('captured')[0]!.letter.headers)).toContain(
       toJson(under(name, 'x')).slice(1, -1),
     )
     await dlq.close()
@@ -200,10 +200,10 @@ describe('taps', () => {
   })
 
   it.each(names)('store a letter with a header, a source and an error named %s', async (name) => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const error = { name, message: name }
     await dlq.foreignLetters()(aForeignLetter({ source: name, headers: under(name, 'x'), error }))
-    const { letter } = heard('captured')[0]!
+    const { letter } = eventsOf('captured')[0]!
     expect(letter).toMatchObject({ queue: name, failure: error })
     expect(toJson(letter.headers)).toBe(toJson(under(name, 'x')))
     await dlq.close()

@@ -15,7 +15,7 @@ async function aStore(): Promise<Store> {
   return store
 }
 
-/** The store, but with this for its tally. */
+/** The store with another `tally`. */
 function withTally(store: Store, tally: Store['tally']): Store {
   const { powers, records } = store
   const find: Store['find'] = store.find.bind(store)
@@ -28,7 +28,7 @@ describe('takeCensus', () => {
     expect(found).toEqual({ count: 3, corrupt: [], differences: [], moving: false })
   })
 
-  it('tells a count that is wrong', async () => {
+  it('reports a wrong count', async () => {
     const store = await aStore()
     const wrong = withTally(store, async (by, filter) => {
       const counts = await store.tally(by, filter)
@@ -40,7 +40,7 @@ describe('takeCensus', () => {
     })
   })
 
-  it('does not take letters that move for wrong counts', async () => {
+  it('does not report letters that change during the count as wrong counts', async () => {
     const store = await aStore()
     const busy = withTally(store, async (by, filter) => {
       await store.add([aLetter()])
@@ -49,7 +49,7 @@ describe('takeCensus', () => {
     expect(await takeCensus(busy)).toMatchObject({ differences: [], moving: true })
   })
 
-  it('counts again when letters moved only once', async () => {
+  it('counts again when letters changed during the first count', async () => {
     const store = await aStore()
     let moved = false
     const settling = withTally(store, async (by, filter) => {

@@ -4,11 +4,11 @@ import { block, cut, fromNow, json, line, span, table, widthOf } from '../../src
 import { hostileText } from './run-cli.ts'
 
 describe('line', () => {
-  it('leaves nothing that a terminal would obey, and shows what it was', () => {
+  it('escapes control characters', () => {
     expect(line(hostileText)).toBe('0;pwned\\u0007red next\\u0000 \\u202eltr')
   })
 
-  it('is one line whatever it is given', () => {
+  it('returns one line for any string', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(line(text)).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}]/u)
@@ -24,7 +24,7 @@ describe('block', () => {
 })
 
 describe('json', () => {
-  it('reads back as the same value and shows no hidden character', () => {
+  it('parses to the same value and contains no hidden character', () => {
     const hostile = fc.oneof(
       fc.jsonValue(),
       fc.string({ unit: 'binary' }),
@@ -64,7 +64,7 @@ describe('cut', () => {
     expect(cut(text, width)).toBe(expected)
   })
 
-  it('is never wider than it may be', () => {
+  it('never exceeds the given width', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.nat(30), (text, width) => {
         expect(widthOf(cut(text, width))).toBeLessThanOrEqual(width)
@@ -94,19 +94,19 @@ describe('table', () => {
     text: 'what it says, at length',
   }
 
-  it('shows all of it where there is room', () => {
+  it('prints whole cells if they fit', () => {
     expect(table(columns, [row], 100)).toEqual([
       'ID          NAME         KIND  TEXT',
       '0123456789  a name  some kind  what it says, at length',
     ])
   })
 
-  it('cuts the last column first, and then leaves out what is optional', () => {
+  it('truncates the last column first, then omits optional columns', () => {
     expect(table(columns, [row], 44)[1]).toBe('0123456789 a name some kind what it says, a…')
     expect(table(columns, [row], 32)[1]).toBe('0123456789 a name what it says,…')
   })
 
-  it('fits whatever the letters say', () => {
+  it('fits the width for any cell contents', () => {
     const word = fc.string({ unit: 'grapheme', maxLength: 60 }).map(line)
     const rows = fc.array(
       fc.record({ id: fc.constant('01995c3a-1'), name: word, kind: word, text: word }),
@@ -128,13 +128,13 @@ describe('fromNow', () => {
     [-2 * 3_600_000, '2 h ago'],
     [-3 * 86_400_000, '3 d ago'],
     [59_999, 'in 59 s'],
-  ])('says %i ms as %s', (ms, text) => {
+  ])('formats %i ms as %s', (ms, text) => {
     expect(fromNow(1e12 + ms, 1e12)).toBe(text)
   })
 })
 
 describe('span', () => {
-  it('is in its largest unit', () => {
+  it('uses the largest unit', () => {
     expect([span(0), span(90_000), span(7_200_000)]).toEqual(['0 s', '1 min', '2 h'])
   })
 })

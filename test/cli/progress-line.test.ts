@@ -9,7 +9,7 @@ function aStream(isTTY: boolean) {
 }
 
 describe('progressLine', () => {
-  it('writes over one line of a terminal, seldom, and clears it', async () => {
+  it('overwrites one line of a terminal at most every 100 ms, and clears it', async () => {
     const { written, stream } = aStream(true)
     const clock = fakeClock()
     const line = progressLine(stream, clock)
@@ -22,7 +22,7 @@ describe('progressLine', () => {
     expect(written).toEqual(['\r\u001b[Kfirst', '\r\u001b[Ka line tha…', '\r\u001b[K'])
   })
 
-  it('writes plain lines elsewhere, one for each tenth', () => {
+  it('writes one plain line per tenth of the progress without a terminal', () => {
     const { written, stream } = aStream(false)
     const line = progressLine(stream, fakeClock())
     for (const share of [0.01, 0.11, 0.12, 0.35, 1]) line.show(`${share}`, share)

@@ -229,7 +229,7 @@ describe(row('M1'), () => {
   })
 
   describe(clause('M1', 'typed errors'), () => {
-    it('each code says whether to repeat the call', () => {
+    it('each code defines whether to repeat the call', () => {
       const retryable = (of: ErrorCode): boolean => errorTable[of].retry
       expect(
         (['MAILBOX_FULL', 'MAILBOX_UNAVAILABLE'] satisfies ErrorCode[]).map(retryable),

@@ -9,7 +9,7 @@ const folder = aFolder()
 
 describe('demo', () => {
   it(
-    'shows letters move, says what is kept, and goes on from there',
+    'prints the moves of letters and the number stored, and continues with them',
     { timeout: 90_000 },
     async () => {
       const url = `sqlite:${join(folder, 'sub', 'demo.db')}`
@@ -35,7 +35,7 @@ describe('demo', () => {
     },
   )
 
-  it('drains when it is interrupted', async () => {
+  it('stops gracefully when interrupted', async () => {
     const url = `sqlite:${join(folder, 'you&me.db')}`
     const main = join(import.meta.dirname, '../../../src/cli/main.ts')
     const child = spawn(process.execPath, [main, 'demo', '--store', url], { env: plainEnv })
@@ -48,7 +48,7 @@ describe('demo', () => {
     expect(await exited).toBe(130)
   })
 
-  it('keeps away from the letters of others', async () => {
+  it('rejects a store with letters of other queues', async () => {
     const url = await aStoreFile(folder, [aLetter({ queue: 'payroll' })])
     const { err, exit } = await redrive(['demo', '--seconds', '1', '--store', url])
     expect(err).toMatch(/^INVALID_INPUT: .*holds letters of payroll, which are not the demo's/)
@@ -56,7 +56,7 @@ describe('demo', () => {
     expect((await redrive(['list', '--store', url])).out).toContain('payroll')
   })
 
-  it('refuses a time that is none', async () => {
+  it('rejects invalid --seconds', async () => {
     expect(await redrive(['demo', '--seconds', 'soon'])).toMatchObject({ exit: 2 })
   })
 })

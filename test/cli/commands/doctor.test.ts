@@ -19,7 +19,7 @@ function damage(url: string, sql: string): void {
 }
 
 describe('doctor', () => {
-  it('finds a sound store sound', async () => {
+  it('reports a healthy store', async () => {
     const url = await aStoreFile(folder, [
       aLetter({ retryAt: soon }),
       aLetter({ state: 'resolved' }),
@@ -43,7 +43,7 @@ describe('doctor', () => {
     )
   })
 
-  it('tells what is stuck without calling the store unsound', async () => {
+  it('reports stuck letters of a healthy store', async () => {
     const url = await aStoreFile(folder, [
       aLetter(),
       aLetter({ state: 'retrying' }),
@@ -56,7 +56,7 @@ describe('doctor', () => {
     expect(out).toContain('look no handler: 1 letter of orphans waits for a worker that handles it')
   })
 
-  it('finds damaged letters and wrong counts', async () => {
+  it('reports corrupt letters and wrong counts', async () => {
     const url = await aStoreFile(folder, [aLetter(), aLetter(), aLetter()])
     damage(
       url,
@@ -72,7 +72,7 @@ describe('doctor', () => {
     expect(JSON.parse(document)).toMatchObject({ ok: false, store: url })
   })
 
-  it('reads no letters when it is to be quick', async () => {
+  it('reads no letters with --quick', async () => {
     const url = await aStoreFile(folder, [aLetter()])
     const { out } = await redrive(['doctor', '--quick', '--store', url])
     expect(out).not.toContain('letters:')
@@ -83,7 +83,7 @@ describe('doctor', () => {
 const redis = backend('redis')
 
 describe.skipIf(redis.missing)('doctor on Redis', () => {
-  it('finds indexes that have come apart from letters, and puts them right', async () => {
+  it('finds indexes that do not match the letters, and repairs them', async () => {
     const place = redisPlace(redis.url)
     const url = `${redis.url}?prefix=${place.name}`
     const store = redisStore({ url })
@@ -95,9 +95,9 @@ describe.skipIf(redis.missing)('doctor on Redis', () => {
     for await (const keys of client.scanIterator({ MATCH: `*${place.name}*` }))
       for (const key of keys) if ((await client.type(key)) === 'zset') await client.zPopMin(key)
     client.destroy()
-    const asked = await redrive(['doctor', '--store', url])
-    expect(asked.exit).toBe(1)
-    expect(asked.out).toMatch(/BAD {2}indexes: \d+ gaps?, .*: run redrive doctor --repair/)
+    const checked = await redrive(['doctor', '--store', url])
+    expect(checked.exit).toBe(1)
+    expect(checked.out).toMatch(/BAD {2}indexes: \d+ gaps?, .*: run redrive doctor --repair/)
     const repaired = await redrive(['doctor', '--repair', '--store', url])
     expect(repaired.out).toMatch(/look indexes: .*: repaired/)
     const { out, exit } = await redrive(['doctor', '--store', url])

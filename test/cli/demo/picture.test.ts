@@ -19,7 +19,7 @@ async function aPicture(rows: number, events: number): Promise<string[]> {
   const queues = ['charge-card', 'refund', 'a'.repeat(90), '日本語'.repeat(9)]
   const letters = queues.map((queue) => aLetter({ queue, failure }))
   await store.add(letters)
-  const told = Array.from({ length: events }, (_, index) =>
+  const lines = Array.from({ length: events }, (_, index) =>
     eventLine({ type: 'captured', letter: letters[index % 4]! }, clock.now()),
   )
   return picture({
@@ -29,7 +29,7 @@ async function aPicture(rows: number, events: number): Promise<string[]> {
     startedMs: clock.now(),
     paused: false,
     rows,
-    events: told as EventLine[],
+    events: lines as EventLine[],
   })
 }
 
@@ -39,7 +39,7 @@ describe('picture', () => {
     [24, 3],
     [24, 100],
     [40, 100],
-  ])('fills a terminal of %i rows and 80 columns, with %i events', async (rows, events) => {
+  ])('fills a terminal of %i rows and 80 columns with %i events', async (rows, events) => {
     const lines = await aPicture(rows, events)
     expect(lines).toHaveLength(rows - 1)
     expectToFit(lines.join('\n'))
@@ -49,7 +49,7 @@ describe('picture', () => {
     )
   })
 
-  it('shows no events where there is no room', async () => {
+  it('omits events that do not fit', async () => {
     expect((await aPicture(10, 5)).filter((line) => line.includes(' captured '))).toEqual([])
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { inBatches } from '../../../src/transfer/copy/batches.ts'
 
 describe('inBatches', () => {
-  it('keeps all ids in order, and every bunch within its bytes', () => {
+  it('keeps all ids in order, and each batch within its bytes', () => {
     const letters = fc.array(fc.record({ id: fc.uuid(), size: fc.nat(30) }))
     fc.assert(
       fc.property(letters, fc.integer({ min: 1, max: 50 }), (all, maxBytes) => {
@@ -19,7 +19,7 @@ describe('inBatches', () => {
     )
   })
 
-  it('makes as few bunches as that takes', () => {
+  it('creates as few batches as possible', () => {
     const sizes = [4, 4, 4, 90, 0, 1, 9]
     const letters = sizes.map((size, n) => ({ id: `${n}`, size }))
     expect(inBatches(letters, 10)).toEqual([['0', '1'], ['2'], ['3'], ['4', '5', '6']])
