@@ -51,7 +51,9 @@ describe('demo', () => {
   it('keeps away from the letters of others', async () => {
     const url = await aStoreFile(folder, [aLetter({ queue: 'payroll' })])
     const { err, exit } = await redrive(['demo', '--seconds', '1', '--store', url])
-    expect(err).toMatch(/^INVALID_INPUT: .*holds letters of payroll, which are not the demo's/)
+    expect(err).toMatch(
+      /^INVALID_INPUT: .*contains letters of queue payroll, which is not a queue of the demo/,
+    )
     expect(exit).toBe(2)
     expect((await redrive(['list', '--store', url])).out).toContain('payroll')
   })
