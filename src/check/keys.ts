@@ -72,8 +72,8 @@ export function checkOneOf(
 }
 
 /**
- * Rejects two names in a map such as settings by queue, because the schema of a map mishandles them:
- * it skips `__proto__`, and does not accept a map with a function under `constructor`.
+ * Rejects two names in a map such as settings by queue, because the schema of a map mishandles
+ * them: it skips `__proto__`, and does not accept a map with a function under `constructor`.
  */
 export function checkNames(thing: string, map: object | undefined): void {
   if (typeof map !== 'object' || map === null) return

@@ -16,8 +16,8 @@ export type JsonScalar = Exclude<Json, Json[] | { [key: string]: Json }>
 
 /**
  * Selects letters. All given fields must match; a list matches any of its values, and an empty list
- * matches no letter. Without `state` or `ids`, archived letters are left out. Unknown keys and values are
- * rejected: see `checkFilter`.
+ * matches no letter. Without `state` or `ids`, archived letters are left out. Unknown keys and
+ * values are rejected: see `checkFilter`.
  */
 export interface LetterFilter {
   ids?: string[]
@@ -37,8 +37,8 @@ export interface LetterFilter {
    */
   sourceId?: string
   /**
-   * Top-level metadata keys and their values. OpenSearch has an index for them; the other stores read
-   * each letter that matches the other conditions.
+   * Top-level metadata keys and their values. OpenSearch has an index for them; the other stores
+   * read each letter that matches the other conditions.
    */
   metadata?: { [key: string]: JsonScalar }
   /**
@@ -54,7 +54,8 @@ export interface LetterFilter {
   /** Expires before. */
   expiresBefore?: Timestamp
   /**
-   * True: the letter still waits for its dependencies. Only the store knows, so `matches` ignores it.
+   * True: the letter still waits for its dependencies. Only the store knows, so `matches` ignores
+   * it.
    */
   dependent?: boolean
 }

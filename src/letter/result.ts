@@ -2,8 +2,8 @@ import { read } from './reading.ts'
 
 /**
  * What work may return to report a failure without throwing. `remaining` reports a partial result:
- * it replaces the input of the next run, unless it is too large to be stored. The payload gets a new
- * version; the first version stays stored.
+ * it replaces the input of the next run, unless it is too large to be stored. The payload gets a
+ * new version; the first version stays stored.
  */
 export interface FailedResult {
   ok: false

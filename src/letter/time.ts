@@ -9,8 +9,8 @@ export type Timestamp = string
 const lastMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /**
- * The part of a timestamp before its seconds: "2026-01-04T09:30:". Memoized, because most timestamps
- * are in a few minutes: now, and the next retries.
+ * The part of a timestamp before its seconds: "2026-01-04T09:30:". Memoized, because most
+ * timestamps are in a few minutes: now, and the next retries.
  */
 const minuteOf = memoize(100, (ms: number) => new Date(ms).toISOString().slice(0, 17))
 

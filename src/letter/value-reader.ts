@@ -87,8 +87,8 @@ class Reader {
   }
 
   /**
-   * Reads in place: JSON.parse made every key an own property, including `__proto__`, so assignments
-   * are safe.
+   * Reads in place: JSON.parse made every key an own property, including `__proto__`, so
+   * assignments are safe.
    */
   #readFields(node: object, depth: number): object {
     const fields = this.#register(node as Record<string, unknown>)

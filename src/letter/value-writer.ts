@@ -238,8 +238,8 @@ export const errorFields = ['name', 'message', 'stack', 'cause', 'errors']
 const unstorable = ['Promise', 'WeakMap', 'WeakSet', 'WeakRef', 'Generator', 'AsyncGenerator']
 
 /**
- * Returns undefined or throws if the value is not a built-in. A tag can be faked, so each case calls
- * a method that works only on the real class.
+ * Returns undefined or throws if the value is not a built-in. A tag can be faked, so each case
+ * calls a method that works only on the real class.
  */
 function inspectBuiltin(value: object, tag: string, className: string): Parts | undefined {
   if (ArrayBuffer.isView(value)) {

@@ -31,7 +31,9 @@ interface DoctorOptions extends GlobalOptions {
   repair?: boolean
 }
 
-/** `warning`: a person may want to act. `problem`: something is broken; the command exits with 1. */
+/**
+ * `warning`: a person may want to act. `problem`: something is broken; the command exits with 1.
+ */
 interface Finding {
   kind: 'ok' | 'warning' | 'problem'
   what: string

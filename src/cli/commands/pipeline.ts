@@ -175,8 +175,7 @@ export function formatSummary(
     lines.push(
       `${formatCount(passed, 'record')} skipped: not matched, or replayed or erased before.`,
     )
-  if (left > 0)
-    lines.push(`${formatCount(left, 'record')} left: the records cannot be returned unchanged.`)
+  if (left > 0) lines.push(`${formatCount(left, 'record')} left: not returnable unchanged.`)
   if (done && !worked)
     lines.push('Completed before: nothing was sent. Use another --id for a new replay.')
   if (!done) lines.push('Stopped. Run the same command again to continue.')

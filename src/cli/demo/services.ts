@@ -49,9 +49,9 @@ const callsPerWindow = 4
 export const refundLimit = 500
 
 /**
- * The services of the demo, each with another kind of failure: connection resets and outages, a rate
- * limit, a payload that its handler cannot process, permanent rejections, timeouts, and a rule that
- * needs a review.
+ * The services of the demo, each with another kind of failure: connection resets and outages, a
+ * rate limit, a payload that its handler cannot process, permanent rejections, timeouts, and a rule
+ * that needs a review.
  */
 export function createServices(clock: Clock): Service[] {
   return [

@@ -104,7 +104,9 @@ class ShopTraffic implements Traffic {
     }
   }
 
-  /** Reviews one letter at a time while too many are parked: approves refunds, discards the rest. */
+  /**
+   * Reviews one letter at a time while too many are parked: approves refunds, discards the rest.
+   */
   async #review(signal: AbortSignal): Promise<void> {
     for (;;) {
       await sleep(this.#clock, reviewPauseMs, signal)

@@ -9,8 +9,8 @@ export interface MailboxBench {
   /** The mailbox's time in milliseconds. */
   now(): number
   /**
-   * Lets time pass for the mailbox. If the broker has its own clock, this waits; no check needs much
-   * more than 1.5 seconds in total.
+   * Lets time pass for the mailbox. If the broker has its own clock, this waits; no check needs
+   * much more than 1.5 seconds in total.
    */
   advance(ms: number): Promise<void>
   /** True: `advance` moves a fake clock, so a check may let days pass. */

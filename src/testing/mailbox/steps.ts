@@ -18,8 +18,8 @@ const stepMs = 50
 const settleMs = 20
 
 /**
- * Awaits the promise, and fails if it does not settle within `ms` of the bench's time. Time advances
- * in small steps, each after a short real wait in which the promise may settle.
+ * Awaits the promise, and fails if it does not settle within `ms` of the bench's time. Time
+ * advances in small steps, each after a short real wait in which the promise may settle.
  */
 export async function waitWithin<T>(
   bench: MailboxBench,

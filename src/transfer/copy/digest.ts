@@ -14,8 +14,8 @@ export function toCanonicalJson(value: unknown): string {
 
 /**
  * The SHA-256 of everything that a store has of a letter, including both versions of its payload.
- * Only the end of its lease is left out: a lease is extended without a new version, so it is unknown
- * which of two values is newer.
+ * Only the end of its lease is left out: a lease is extended without a new version, so it is
+ * unknown which of two values is newer.
  */
 export function digestOf({ letter, original, waitsFor = [] }: StoredLetter): string {
   const { payload, lease, ...rest } = letter
@@ -32,8 +32,8 @@ export function digestOf({ letter, original, waitsFor = [] }: StoredLetter): str
 }
 
 /**
- * The payload with the number of its bytes: without it, the concatenated bytes of two payloads would
- * be ambiguous.
+ * The payload with the number of its bytes: without it, the concatenated bytes of two payloads
+ * would be ambiguous.
  */
 function withByteCount({ bytes, ...facts }: Payload): unknown {
   return { ...facts, bytes: bytes.byteLength }

@@ -28,7 +28,9 @@ async function* readRecordPages(store: Store): AsyncGenerator<KindedRecord[]> {
   }
 }
 
-/** Writes records that are missing or different in the target. Returns the number of all records. */
+/**
+ * Writes records that are missing or different in the target. Returns the number of all records.
+ */
 export async function copyRecords(from: Store, to: Store): Promise<number> {
   let count = 0
   for await (const page of readRecordPages(from)) {

@@ -47,8 +47,8 @@ interface Comparison {
   from: Store
   to: Store
   /**
-   * Copies letters that are missing or older in the target. Of damaged letters it stores the readable
-   * part.
+   * Copies letters that are missing or older in the target. Of damaged letters it stores the
+   * readable part.
    */
   copyStale?: ((letters: StoredLetter[]) => Promise<void>) | undefined
   /** Called with the number of compared letters. Returns false to stop the comparison. */

@@ -20,7 +20,9 @@ import {
 } from './item.ts'
 import { withoutUndefined } from '../../check/keys.ts'
 
-/** The history of an item. Above the maximum, the entries after the first are omitted and counted. */
+/**
+ * The history of an item. Above the maximum, the entries after the first are omitted and counted.
+ */
 export function readHistory(item: Item): Pick<DeadLetter, 'history' | 'historyOmitted'> {
   const entries = item.history ?? []
   const historyOmitted = Math.max(0, entries.length - maxHistory)

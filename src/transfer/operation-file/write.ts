@@ -30,9 +30,9 @@ const itemKeys = [
 ]
 
 /**
- * One letter as an item of an operation file, ready for JSON.stringify. Metadata is written where an
- * import reads it. If an import would read it differently, because the letter uses the same keys, it
- * is written separately and completely.
+ * One letter as an item of an operation file, ready for JSON.stringify. Metadata is written where
+ * an import reads it. If an import would read it differently, because the letter uses the same
+ * keys, it is written separately and completely.
  */
 export function toOperationItem(letter: DeadLetter): object {
   const item = itemOf(letter, false)

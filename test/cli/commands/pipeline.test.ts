@@ -146,7 +146,7 @@ describe('what is printed', () => {
       '1,200 records returned.',
       '3 records quarantined: replayed 3 times already.',
       '4 records skipped: not matched, or replayed or erased before.',
-      '1 record left: they cannot be returned as they are.',
+      '1 record left: not returnable unchanged.',
       'Stopped. Run the same command again to continue.',
       'Replay abc',
     ])

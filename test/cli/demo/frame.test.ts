@@ -43,7 +43,7 @@ describe('renderFrame', () => {
     const lines = await aPicture(rows, events)
     expect(lines).toHaveLength(rows - 1)
     expectToFit(lines.join('\n'))
-    expect(lines.at(-1)).toContain('q or Ctrl-C ends')
+    expect(lines.at(-1)).toContain('q or Ctrl-C stops')
     expect(lines.filter((line) => line.includes(' captured '))).toHaveLength(
       Math.min(events, rows - 15),
     )
