@@ -122,7 +122,9 @@ describe('options', () => {
 
   it('refuse __proto__ as the name of a policy', async () => {
     const { dlq } = await aQueue()
-    expect(() => dlq.executor({ policies: under('__proto__', {}) })).toThrow('cannot be a name')
+    expect(() => dlq.executor({ policies: under('__proto__', {}) })).toThrow(
+      'is not allowed as a name',
+    )
     await dlq.close()
   })
 
