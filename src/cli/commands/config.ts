@@ -8,8 +8,8 @@ Examples:
   redrive config check --set maxRetries=5   with this value
   redrive config schema > redrive.schema.json
 
-check prints every effective value and its origin, without secrets. It exits with
-0 if the configuration is valid, and with 2 if it is not.
+check prints every effective value and its origin, without secrets. It exits
+with 0 if the configuration is valid, and with 2 if it is not.
 With --json it prints {"ok", "file", "settings": [{"key", "value", "from"}]},
 or {"ok": false, "problems": [{"key", "from", "text"}]}.`
 

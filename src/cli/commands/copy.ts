@@ -17,8 +17,8 @@ Examples:
 
 Copies letters of all states, their payloads as captured and as edited, records
 and lifetime totals into an empty store, and compares both stores at the end.
-Stop the workers of both stores first. If a copy was interrupted, or letters were
-added later, run the same command again to continue.
+Stop the workers of both stores first. If a copy was interrupted, or letters
+were added later, run the same command again to continue.
 
 Exits with 0 if both stores are the same, and with 1 if they differ. With
 --json it prints {"ok", "from", "to", "copied", "verdict"}.`

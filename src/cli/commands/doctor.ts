@@ -22,8 +22,8 @@ Examples:
   redrive doctor --repair          correct indexes and counts (Redis)
   redrive doctor --json | jq .ok
 
-Exits with 0 if the store is healthy, and with 1 if there is a problem (FAIL) or a
-secret of the configuration is missing. Warnings (warn) do not count.
+Exits with 0 if the store is healthy, and with 1 if there is a problem (FAIL) or
+a secret of the configuration is missing. Warnings (warn) do not count.
 With --json it prints {"ok", "store", "findings": [{"kind", "what", "text"}]}.`
 
 interface DoctorOptions extends GlobalOptions {

@@ -25,8 +25,8 @@ Examples:
   redrive export --queue charge-card > charge-card.json
 
 Writes a JSON array of operations with payloads, oldest first; archived letters
-only with --state archived. An existing file is replaced only when the new one is
-complete; only its owner can read it.
+only with --state archived. An existing file is replaced only when the new one
+is complete; only its owner can read it.
 With --json and a file it prints {"file", "letters"}.`
 
 export function addExport(program: Command): void {

@@ -8,9 +8,9 @@ Examples:
   redrive work --config /etc/redrive.yaml
   redrive work --store sqlite:redrive.db --set maxConcurrent=20
 
-Redelivers the letters of the queues that have a handler in the configuration, and
-writes a JSON line for every event. SIGTERM and SIGINT stop the worker after its
-running handlers have finished; a second signal stops it at once.`
+Redelivers the letters of the queues that have a handler in the configuration,
+and writes a JSON line for every event. SIGTERM and SIGINT stop the worker
+after its running handlers have finished; a second signal stops it at once.`
 
 export function addWork(program: Command): void {
   addConfigOptions(program.command('work'))
