@@ -110,19 +110,21 @@ describe('options', () => {
 
   it.each(['queues', 'dependencies', 'backoffs'])('refuse __proto__ as a name in %s', (map) => {
     expect(() => readOptions({ [map]: under('__proto__', { maxRetrys: 1 }) })).toThrow(
-      `option "${map}": "__proto__" cannot be a name here`,
+      `option "${map}": "__proto__" is not allowed as a name, use another one`,
     )
   })
 
   it('refuse a function under constructor', () => {
     expect(() => readOptions({ backoffs: { constructor: () => 1 } })).toThrow(
-      'option "backoffs": "constructor" cannot be a name here',
+      'option "backoffs": "constructor" is not allowed as a name, use another one',
     )
   })
 
   it('refuse __proto__ as the name of a policy', async () => {
     const { dlq } = await aQueue()
-    expect(() => dlq.executor({ policies: under('__proto__', {}) })).toThrow('cannot be a name')
+    expect(() => dlq.executor({ policies: under('__proto__', {}) })).toThrow(
+      'is not allowed as a name',
+    )
     await dlq.close()
   })
 

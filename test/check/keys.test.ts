@@ -74,7 +74,7 @@ describe('checkNames', () => {
     ['constructor', { constructor: () => 1 }],
   ])('rejects %s, which a schema would not check', (name, map) => {
     expect(() => checkNames('option "queues"', map)).toThrow(
-      `option "queues": "${name}" cannot be a name here`,
+      `option "queues": "${name}" is not allowed as a name, use another one`,
     )
   })
 })

@@ -229,7 +229,7 @@ describe('redrive', () => {
       await configured()
       const { out, err, exit } = await redrive(['doctor'], { cwd })
       expect({ err, exit }).toEqual({ err: '', exit: 1 })
-      for (const one of missing) expect(out).toContain(`BAD  configuration: ${one}\n`)
+      for (const one of missing) expect(out).toContain(`FAIL configuration: ${one}\n`)
       expect(out).toContain('1 letter read, none corrupt')
       expect(out).toContain('2 problems found.')
     })

@@ -83,7 +83,7 @@ describe('viewPayload', () => {
   it('truncates long payloads, notes the total size, and reads only the visible part', () => {
     const bytes = new TextEncoder().encode('x'.repeat(10_000))
     expect(viewPayload({ bytes, contentType: 'text/plain' }, 10)).toBe(
-      'xxxxxxxxxx… [cut, 10000 bytes in all]',
+      'xxxxxxxxxx… [cut, 10000 bytes in total]',
     )
     const broken = new Uint8Array([...bytes, 0xff])
     expect(viewPayload({ bytes: broken, contentType: 'text/plain' }, 3)).toMatch(/^xxx… /)

@@ -30,9 +30,7 @@ export async function closeServers(): Promise<void> {
 }
 
 /** A server that answers with these statuses, then with 200. */
-export async function aServer(
-  ...statuses: (number | RequestListener)[]
-): Promise<{
+export async function aServer(...statuses: (number | RequestListener)[]): Promise<{
   url: string
   requests: ReceivedRequest[]
   arrival: (count: number) => Promise<void>

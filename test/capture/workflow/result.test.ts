@@ -7,7 +7,7 @@ const targets = ['a', 'b', 'c']
 function readAs(returned: unknown, of: string[] = targets): WorkflowFailure | undefined {
   return readFailure(returned, {
     targets: of,
-    isHopeless: (error) => error instanceof Error && error.message === 'forbidden',
+    isPermanent: (error) => error instanceof Error && error.message === 'forbidden',
   })
 }
 

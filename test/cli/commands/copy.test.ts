@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { summary } from '../../../src/cli/commands/copy.ts'
+import { formatSummary } from '../../../src/cli/commands/copy.ts'
 import { nameOf } from '../../../src/cli/open.ts'
 import { systemClock } from '../../../src/clock/clock.ts'
 import { spoolPathOf } from '../../../src/connect/store.ts'
@@ -124,7 +124,7 @@ describe('redrive copy', { timeout: 30_000 }, () => {
   })
 })
 
-describe('summary', () => {
+describe('formatSummary', () => {
   const names = { from: `sqlite:/a/${'long/'.repeat(30)}x.db`, to: 'sqlite:/b' }
 
   it('fits 80 columns, and escapes control characters in letters', () => {
@@ -143,14 +143,14 @@ describe('summary', () => {
         damaged: { first: [{ id: 'a', why: hostileText }], count: 2 },
       },
     }
-    const lines = summary(names, report, 80)
+    const lines = formatSummary(names, report, 80)
     expectToFit(lines.join('\n'))
     expect(lines.join('\n')).toContain('… and 20 more')
     expect(lines.join('\n')).toContain('2 letters damaged in the source')
   })
 
   it('prints how to continue after a stop', () => {
-    expect(summary(names, { ok: false, copied: 5 }, 80).at(-1)).toContain('again')
+    expect(formatSummary(names, { ok: false, copied: 5 }, 80).at(-1)).toContain('again')
   })
 })
 

@@ -16,7 +16,7 @@ describe('demo', () => {
       const first = await redrive(['demo', '--seconds', '3', '--store', url])
       expect({ err: first.err, exit: first.exit }).toEqual({ err: '', exit: 0 })
       const lines = first.out.split('\n')
-      expect(lines[0]).toContain('letters move within seconds')
+      expect(lines[0]).toContain('retries take seconds here')
       for (const queue of ['summarise-ticket', 'render-invoice', 'sync-customer', 'refund'])
         expect(lines).toContainEqual(
           expect.stringMatching(new RegExp(`^\\d\\d:\\d\\d:\\d\\d captured +${queue} `)),
@@ -42,7 +42,7 @@ describe('demo', () => {
     child.stdout.once('data', () => child.kill('SIGINT'))
     const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
     const out = await text(child.stdout)
-    expect(out).toContain('Look at them:')
+    expect(out).toContain('View them:')
     const [, given] = /npx redrive list --store (.+)/.exec(out) ?? []
     expect(execFileSync('sh', ['-c', `printf %s ${given}`], { encoding: 'utf8' })).toBe(url)
     expect(await exited).toBe(130)
@@ -51,7 +51,9 @@ describe('demo', () => {
   it('rejects a store with letters of other queues', async () => {
     const url = await aStoreFile(folder, [aLetter({ queue: 'payroll' })])
     const { err, exit } = await redrive(['demo', '--seconds', '1', '--store', url])
-    expect(err).toMatch(/^INVALID_INPUT: .*holds letters of payroll, which are not the demo's/)
+    expect(err).toMatch(
+      /^INVALID_INPUT: .*contains letters of queue payroll, which is not a queue of the demo/,
+    )
     expect(exit).toBe(2)
     expect((await redrive(['list', '--store', url])).out).toContain('payroll')
   })

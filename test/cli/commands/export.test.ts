@@ -73,7 +73,7 @@ describe('export', () => {
     symlinkSync('not-yet.json', link)
     expect(await redrive(['export', link, '--store', url])).toEqual({
       out: '',
-      err: `INVALID_INPUT: cannot write ${link}: it is a link to a file that does not exist: name that file\n`,
+      err: `INVALID_INPUT: cannot write ${link}: it is a link to a file that does not exist: name the target of the link\n`,
       exit: 2,
     })
     expect(lstatSync(link).isSymbolicLink()).toBe(true)

@@ -4,7 +4,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { rowOf, standings, summary, type StatusRow } from '../../../src/cli/commands/pipeline.ts'
+import {
+  toStatusRow,
+  formatStatus,
+  formatSummary,
+  type StatusRow,
+} from '../../../src/cli/commands/pipeline.ts'
 import { RedriveError } from '../../../src/errors.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
 import type { ReplayReport } from '../../../src/pipeline/replay/options.ts'
@@ -135,13 +140,13 @@ describe('output of redrive pipeline', () => {
   const dlq = { topic: `dlq.prod.${'x'.repeat(90)}`, maxReprocessCount: 3 }
 
   it('fits 80 columns, and prints how to continue', () => {
-    const lines = summary({ name: 'parser', dlq: dlq as never }, report, 80)
+    const lines = formatSummary({ name: 'parser', dlq: dlq as never }, report, 80)
     expect(lines.filter(({ length }) => length > 80)).toEqual([])
     expect(lines.slice(1)).toEqual([
       '1,200 records returned.',
       '3 records quarantined: replayed 3 times already.',
       '4 records skipped: not matched, or replayed or erased before.',
-      '1 record left: they cannot be returned as they are.',
+      '1 record left: not returnable unchanged.',
       'Stopped. Run the same command again to continue.',
       'Replay abc',
     ])
@@ -150,10 +155,10 @@ describe('output of redrive pipeline', () => {
   it('prints the reason when only the quarantine cannot be read', () => {
     const place = { graph: 'g', node: 'n', name: 'parser', cluster: 'c', topic: 't' }
     const error = new RedriveError('STORE_UNAVAILABLE', 'not authorized')
-    const row = rowOf(place, { ...place, depth: 2, oldestMs: 0 }, { ...place, error })
+    const row = toStatusRow(place, { ...place, depth: 2, oldestMs: 0 }, { ...place, error })
     expect(row).toMatchObject({ depth: 2, quarantined: null, problem: 'not authorized' })
     expect(row.oldestAt).toBe('1970-01-01T00:00:00.000Z')
-    expect(standings([row], 0, 80).at(-1)).toBe('parser: not authorized')
+    expect(formatStatus([row], 0, 80).at(-1)).toBe('parser: not authorized')
   })
 
   it('prints a node whose depth is unknown, with the reason', () => {
@@ -166,7 +171,7 @@ describe('output of redrive pipeline', () => {
       quarantined: 0,
       problem: 'the cluster failed',
     }
-    const lines = standings(
+    const lines = formatStatus(
       [row, { ...row, depth: 12_000, oldestAt: toTimestamp(0) }],
       3_600_000,
       80,

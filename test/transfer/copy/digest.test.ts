@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { canonical, digestOf } from '../../../src/transfer/copy/digest.ts'
+import { toCanonicalJson, digestOf } from '../../../src/transfer/copy/digest.ts'
 import type { StoredLetter } from '../../../src/store.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 
-describe('canonical', () => {
+describe('toCanonicalJson', () => {
   it.each<[unknown, unknown]>([
     [
       { a: 1, b: { c: [1, { d: 2, e: 3 }] } },
@@ -12,7 +12,7 @@ describe('canonical', () => {
     [{ a: undefined, b: 1 }, { b: 1 }],
     [JSON.parse('{"__proto__":1,"a":2}'), JSON.parse('{"a":2,"__proto__":1}')],
   ])('is equal for equal values: %j', (one, other) => {
-    expect(canonical(one)).toBe(canonical(other))
+    expect(toCanonicalJson(one)).toBe(toCanonicalJson(other))
   })
 
   it.each<[unknown, unknown]>([
@@ -24,7 +24,7 @@ describe('canonical', () => {
     [{ a: null }, {}],
     [JSON.parse('{"__proto__":1}'), JSON.parse('{"__proto__":2}')],
   ])('differs for different values: %j', (one, other) => {
-    expect(canonical(one)).not.toBe(canonical(other))
+    expect(toCanonicalJson(one)).not.toBe(toCanonicalJson(other))
   })
 })
 

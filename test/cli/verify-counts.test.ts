@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { takeCensus } from '../../src/cli/census.ts'
+import { verifyCounts } from '../../src/cli/verify-counts.ts'
 import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
@@ -22,10 +22,10 @@ function withTally(store: Store, tally: Store['tally']): Store {
   return { ...store, powers, records, find, totals: () => store.totals(), tally }
 }
 
-describe('takeCensus', () => {
+describe('verifyCounts', () => {
   it('finds counts that agree with the letters', async () => {
-    const found = await takeCensus(await aStore())
-    expect(found).toEqual({ count: 3, corrupt: [], differences: [], moving: false })
+    const found = await verifyCounts(await aStore())
+    expect(found).toEqual({ count: 3, corrupt: [], differences: [], changing: false })
   })
 
   it('reports a wrong count', async () => {
@@ -34,9 +34,9 @@ describe('takeCensus', () => {
       const counts = await store.tally(by, filter)
       return by === 'state' ? counts.set('pending', 4) : counts
     })
-    expect(await takeCensus(wrong)).toMatchObject({
-      differences: [{ what: 'state pending', maintained: 4, found: 1 }],
-      moving: false,
+    expect(await verifyCounts(wrong)).toMatchObject({
+      differences: [{ what: 'state pending', maintained: 4, counted: 1 }],
+      changing: false,
     })
   })
 
@@ -46,7 +46,7 @@ describe('takeCensus', () => {
       await store.add([aLetter()])
       return store.tally(by, filter)
     })
-    expect(await takeCensus(busy)).toMatchObject({ differences: [], moving: true })
+    expect(await verifyCounts(busy)).toMatchObject({ differences: [], changing: true })
   })
 
   it('counts again when letters changed during the first count', async () => {
@@ -57,6 +57,10 @@ describe('takeCensus', () => {
       moved = true
       return store.tally(by, filter)
     })
-    expect(await takeCensus(settling)).toMatchObject({ count: 4, differences: [], moving: false })
+    expect(await verifyCounts(settling)).toMatchObject({
+      count: 4,
+      differences: [],
+      changing: false,
+    })
   })
 })

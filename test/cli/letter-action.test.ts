@@ -76,7 +76,7 @@ describe('retry', () => {
     const refused = await run('retry', '--queue', 'charge-card')
     expect(refused).toEqual({
       out: '',
-      err: 'INVALID_INPUT: retry would act on 2 letters (1 exhausted, 1 parked): add --yes to do it\n',
+      err: 'INVALID_INPUT: retry would act on 2 letters (1 exhausted, 1 parked): add --yes to confirm\n',
       exit: 2,
     })
     expect((await one(0)).state).toBe('exhausted')
@@ -127,7 +127,7 @@ describe('retry', () => {
     const { run } = await aStore()
     const { err, exit } = await run('retry', '--state', 'resolved')
     expect(err).toBe(
-      'ILLEGAL_MOVE: retry is possible in these states: pending, exhausted, parked\n',
+      'ILLEGAL_MOVE: retry is possible only in these states: pending, exhausted, parked; change --state\n',
     )
     expect(exit).toBe(5)
   })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { eventLine, type EventLine } from '../../../src/cli/demo/events.ts'
-import { picture } from '../../../src/cli/demo/picture.ts'
+import { toEventLine, type EventLine } from '../../../src/cli/demo/events.ts'
+import { renderFrame } from '../../../src/cli/demo/frame.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
@@ -20,9 +20,9 @@ async function aPicture(rows: number, events: number): Promise<string[]> {
   const letters = queues.map((queue) => aLetter({ queue, failure }))
   await store.add(letters)
   const lines = Array.from({ length: events }, (_, index) =>
-    eventLine({ type: 'captured', letter: letters[index % 4]! }, clock.now()),
+    toEventLine({ type: 'captured', letter: letters[index % 4]! }, clock.now()),
   )
-  return picture({
+  return renderFrame({
     url: 'sqlite:demo.db',
     store,
     clock,
@@ -33,7 +33,7 @@ async function aPicture(rows: number, events: number): Promise<string[]> {
   })
 }
 
-describe('picture', () => {
+describe('renderFrame', () => {
   it.each([
     [24, 0],
     [24, 3],
@@ -43,7 +43,7 @@ describe('picture', () => {
     const lines = await aPicture(rows, events)
     expect(lines).toHaveLength(rows - 1)
     expectToFit(lines.join('\n'))
-    expect(lines.at(-1)).toContain('q or Ctrl-C ends')
+    expect(lines.at(-1)).toContain('q or Ctrl-C stops')
     expect(lines.filter((line) => line.includes(' captured '))).toHaveLength(
       Math.min(events, rows - 15),
     )
