@@ -34,6 +34,9 @@ export interface Change {
   entry: HistoryEntry
 }
 
+/** The change of a letter for each state that it may be in. Letters in other states stay. */
+export type BulkMoves = { readonly [S in State]?: Omit<Change, 'id' | 'guard'> }
+
 /** Who moves the letter, when, and with which guard. */
 export interface Mover {
   at: Timestamp

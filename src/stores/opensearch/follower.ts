@@ -60,7 +60,7 @@ export function follow(
 function noted(
   truth: Store,
   feeder: Feeder,
-): Pick<Store, 'add' | 'claim' | 'apply' | 'remove' | 'keep'> {
+): Pick<Store, 'add' | 'claim' | 'apply' | 'applyAll' | 'remove' | 'keep'> {
   return {
     async add(letters, capacity) {
       const results = await truth.add(letters, capacity)
@@ -83,6 +83,11 @@ function noted(
       const written = changes.filter((_, at) => results[at] === 'written')
       feeder.note(written.map(({ id }) => id))
       return results
+    },
+    async applyAll(request) {
+      const result = await truth.applyAll(request)
+      if (result.written > 0) feeder.noteAny()
+      return result
     },
     async remove(which) {
       const gone = await truth.remove(which)

@@ -1,3 +1,4 @@
+import { applyByPage } from '../apply-all.ts'
 import { copyOf } from '../../letter/copy.ts'
 import { systemClock } from '../../clock/clock.ts'
 import { checkKeys } from '../../check/keys.ts'
@@ -24,6 +25,8 @@ import { Watchers } from '../../backends/watchers.ts'
 import type {
   AddResult,
   ApplyResult,
+  BulkRequest,
+  BulkResult,
   Capacity,
   Claim,
   ClaimRequest,
@@ -322,6 +325,10 @@ class PostgresLetterStore implements PostgresStore {
     )
     if (await shouldWake) this.#wake()
     return splitResults(results, calls)
+  }
+
+  applyAll(request: BulkRequest): Promise<BulkResult> {
+    return applyByPage(this, request)
   }
 
   remove(which: LetterFilter): Promise<number> {

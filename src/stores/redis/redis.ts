@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock/clock.ts'
+import { applyByPage } from '../apply-all.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import { Lifetime } from '../lifetime.ts'
@@ -15,6 +16,8 @@ import { RedisConnection, toText, type RedisClient } from '../../backends/redis/
 import type {
   AddResult,
   ApplyResult,
+  BulkRequest,
+  BulkResult,
   Capacity,
   Claim,
   ClaimRequest,
@@ -221,6 +224,10 @@ class RedisLetterStore implements RedisStore {
 
   apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     return this.#do(() => this.#apply(changes))
+  }
+
+  applyAll(request: BulkRequest): Promise<BulkResult> {
+    return applyByPage(this, request)
   }
 
   remove(which: LetterFilter): Promise<number> {

@@ -1,3 +1,4 @@
+import { applyByPage } from '../apply-all.ts'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, checkOneOf, keysOf } from '../../check/keys.ts'
@@ -8,6 +9,8 @@ import { toTimestamp } from '../../letter/time.ts'
 import type {
   AddResult,
   ApplyResult,
+  BulkRequest,
+  BulkResult,
   Capacity,
   Claim,
   ClaimRequest,
@@ -196,6 +199,10 @@ class SqliteStore implements Store {
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     const thread = this.#use()
     return this.#inChunks(changes, (some) => thread.call('apply', some.map(tightened), some.length))
+  }
+
+  applyAll(request: BulkRequest): Promise<BulkResult> {
+    return applyByPage(this, request)
   }
 
   async remove(which: LetterFilter): Promise<number> {
