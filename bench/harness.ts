@@ -10,19 +10,19 @@ import type { MailboxKind } from './workloads/mailboxes/kinds.ts'
  */
 export interface Sizes {
   rounds: number
-  /** Letters that are not timed: they warm up code and caches. */
+  /** Letters that are not timed, to warm up code and caches. */
   warmUp: number
   single: number
   concurrent: number
   bulk: number
   drain: number
-  smallStanding: number
-  largeStanding: number
+  smallBacklog: number
+  largeBacklog: number
   growth: number
   lookups: number
   /** Messages through a mailbox, one at a time and concurrently. */
-  alone: number
-  together: number
+  sequentialMessages: number
+  concurrentMessages: number
 }
 
 export const fullSizes: Sizes = {
@@ -32,12 +32,12 @@ export const fullSizes: Sizes = {
   concurrent: 30_000,
   bulk: 100_000,
   drain: 100_000,
-  smallStanding: 10_000,
-  largeStanding: 1_000_000,
+  smallBacklog: 10_000,
+  largeBacklog: 1_000_000,
   growth: 5_000,
   lookups: 500,
-  alone: 1_000,
-  together: 20_000,
+  sequentialMessages: 1_000,
+  concurrentMessages: 20_000,
 }
 
 export const quickSizes: Sizes = {
@@ -47,12 +47,12 @@ export const quickSizes: Sizes = {
   concurrent: 8_000,
   bulk: 10_000,
   drain: 10_000,
-  smallStanding: 2_000,
-  largeStanding: 50_000,
+  smallBacklog: 2_000,
+  largeBacklog: 50_000,
   growth: 2_000,
   lookups: 100,
-  alone: 200,
-  together: 4_000,
+  sequentialMessages: 200,
+  concurrentMessages: 4_000,
 }
 
 /** What a workload uses: a location, and queues on new stores. */

@@ -27,7 +27,7 @@ const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
 }
 
 /** Workloads without a store. They run only when named. */
-const apart: Record<string, (sizes: Sizes, on: MailboxKind[]) => Promise<Result[]>> = {
+const storeless: Record<string, (sizes: Sizes, on: MailboxKind[]) => Promise<Result[]>> = {
   executor,
   loops,
   mailboxes,
@@ -36,7 +36,7 @@ const apart: Record<string, (sizes: Sizes, on: MailboxKind[]) => Promise<Result[
 
 const flags = '[--quick] [--rounds N] [--json FILE]'
 const usage = `
-  node bench/run.ts [${storeKinds.join('|')}…] [${[...Object.keys(workloads), ...Object.keys(apart)].join('|')}…] ${flags}
+  node bench/run.ts [${storeKinds.join('|')}…] [${[...Object.keys(workloads), ...Object.keys(storeless)].join('|')}…] ${flags}
   node bench/run.ts mailboxes [${mailboxKinds.join('|')}…] ${flags}`
 
 const { values, positionals } = parseArgs({
@@ -48,30 +48,31 @@ const { values, positionals } = parseArgs({
   },
 })
 const withMailboxes = positionals.includes('mailboxes')
-const strangers = positionals.filter(
+const unknownWords = positionals.filter(
   (word) =>
     !isStore(word) &&
     !(withMailboxes && isMailbox(word)) &&
     !(word in workloads) &&
-    !(word in apart),
+    !(word in storeless),
 )
-if (strangers.length > 0) {
-  console.error(`what is ${strangers.join(', ')}? ${usage}`)
+if (unknownWords.length > 0) {
+  console.error(`unknown argument: ${unknownWords.join(', ')}\nusage:${usage}`)
   process.exit(2)
 }
 
-const usual = values.quick ? quickSizes : fullSizes
-const sizes = values.rounds ? { ...usual, rounds: Number(values.rounds) } : usual
+const defaults = values.quick ? quickSizes : fullSizes
+const sizes = values.rounds ? { ...defaults, rounds: Number(values.rounds) } : defaults
 const kinds = positionals.filter(isStore)
 const chosen = positionals.filter((word) => word in workloads)
-const named = positionals.filter((word) => word in apart)
+const named = positionals.filter((word) => word in storeless)
 const results: Result[] = []
 for (const name of named)
-  results.push(...(await apart[name]!(sizes, positionals.filter(isMailbox))))
+  results.push(...(await storeless[name]!(sizes, positionals.filter(isMailbox))))
 // With `mailboxes`, a kind names a broker.
-const onlyApart = named.length > 0 && chosen.length === 0 && (withMailboxes || kinds.length === 0)
-const usualKinds = kinds.length > 0 ? kinds : (['sqlite'] as const)
-for (const kind of onlyApart ? [] : usualKinds)
+const onlyStoreless =
+  named.length > 0 && chosen.length === 0 && (withMailboxes || kinds.length === 0)
+const selectedKinds = kinds.length > 0 ? kinds : (['sqlite'] as const)
+for (const kind of onlyStoreless ? [] : selectedKinds)
   results.push(...(await measure(kind, chosen.length > 0 ? chosen : Object.keys(workloads))))
 
 console.log(formatTable(results))

@@ -7,7 +7,7 @@ import { rabbitmqTap } from '../src/taps/rabbitmq.ts'
 const [url = 'amqp://guest:guest@localhost:5672', orders = 'example-orders'] = process.argv.slice(2)
 const dead = `${orders}.dead`
 
-// Somebody else's system: RabbitMQ puts what a consumer rejects into a dead letter queue.
+// An existing system: RabbitMQ moves messages that a consumer rejects to a dead letter queue.
 const rabbitmq = await amqplib.connect(url)
 const channel = await rabbitmq.createChannel()
 await channel.assertQueue(dead)

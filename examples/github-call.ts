@@ -1,6 +1,6 @@
 import { DeadLetterQueue, type ExecutorRun } from '../src/index.ts'
 import { startGitHub } from './stubs/github.ts'
-import { ask, logRun } from './stubs/server.ts'
+import { request, logRun } from './stubs/server.ts'
 
 interface Comment {
   owner: string
@@ -26,7 +26,7 @@ const executor = dlq.executor({
 })
 
 /**
- * GitHub has no idempotency keys. So the comment contains a marker, and a retry looks for it first.
+ * GitHub has no idempotency keys. The comment contains a marker, and a retry checks for it first.
  */
 async function comment(payload: Comment, signal?: AbortSignal): Promise<string> {
   const { owner, repo, issue, body } = payload
@@ -38,9 +38,9 @@ async function comment(payload: Comment, signal?: AbortSignal): Promise<string> 
   }
   const call = ({ attempt, signal }: ExecutorRun): Promise<string> =>
     logRun(attempt, async () => {
-      const known = (await ask(gitHub.url + path, signal)) as { body: string }[]
+      const known = (await request(gitHub.url + path, signal)) as { body: string }[]
       if (known.some((one) => one.body === body)) return 'already exists'
-      await ask(gitHub.url + path, signal, { body })
+      await request(gitHub.url + path, signal, { body })
       return 'added'
     })
   return executor.execute('github', call, signal ? { ...context, signal } : context)
@@ -54,7 +54,7 @@ dlq.start()
 const issue = { owner: 'octo', repo: 'hello', issue: 7 }
 
 console.log('a rate limit, then a lost answer: the caller notices nothing')
-gitHub.next({ status: 429, retryAfterSeconds: 1 }, 'well', 'hang')
+gitHub.next({ status: 429, retryAfterSeconds: 1 }, 'ok', 'hang')
 console.log(`  comment: ${await comment({ ...issue, body: 'first <!-- mark 1 -->' })}`)
 
 console.log('a reset, which this policy does not retry: the call fails, and its letter is stored')
@@ -68,7 +68,7 @@ await comment({ ...issue, body: 'third <!-- mark 3 -->' }).catch(report)
 const { items } = await dlq.find({ queue: 'github_api', order: 'oldest' })
 for (const { id, state, category, attempts } of items) {
   console.log(`stored: ${state}, ${category}, attempts: ${attempts}; now it is redelivered`)
-  const resolved = new Promise((tell) => dlq.on('resolved', tell))
+  const resolved = new Promise((resolve) => dlq.on('resolved', resolve))
   await dlq.retry(id, 'example')
   await resolved
   console.log(`  letter: ${(await dlq.get(id))?.state}`)

@@ -1,6 +1,6 @@
 import { DeadLetterQueue, type ExecutorRun } from '../src/index.ts'
 import { startLlm } from './stubs/llm.ts'
-import { ask, logRun } from './stubs/server.ts'
+import { request, logRun } from './stubs/server.ts'
 
 interface Prompt {
   prompt: string
@@ -24,7 +24,7 @@ const executor = dlq.executor({
 async function complete(payload: Prompt, signal?: AbortSignal): Promise<string> {
   const call = ({ attempt, signal }: ExecutorRun): Promise<string> =>
     logRun(attempt, async () => {
-      const answer = await ask(`${llm.url}/v1/complete`, signal, payload)
+      const answer = await request(`${llm.url}/v1/complete`, signal, payload)
       return (answer as { completion: string }).completion
     })
   const context = { operation: { method: 'POST', endpoint: '/v1/complete', payload } }
@@ -50,7 +50,7 @@ const { items } = await dlq.find({ queue: 'llm_call' })
 for (const { id, state, category, attempts, retryAt } of items) {
   console.log(`  stored: ${state}, ${category}, attempts: ${attempts}, due ${retryAt}`)
   console.log('the model works again: the letter is redelivered')
-  const resolved = new Promise((tell) => dlq.on('resolved', tell))
+  const resolved = new Promise((resolve) => dlq.on('resolved', resolve))
   await dlq.retry(id, 'example')
   await resolved
   console.log(`  letter: ${(await dlq.get(id))?.state}`)

@@ -2,7 +2,7 @@ import { Admin, Producer } from '@platformatic/kafka'
 import { DeadLetterQueue } from '../src/index.ts'
 import { aStream, Pipeline, readGraphs, writeStream } from '../src/pipeline/index.ts'
 
-// node examples/pipeline.ts localhost:9092, and a name for its cluster.
+// Usage: node examples/pipeline.ts localhost:9092 [cluster name]
 const [kafka = 'localhost:9092', cluster = 'example'] = process.argv.slice(2)
 
 const yaml = `
@@ -28,7 +28,8 @@ const pipeline = await Pipeline.open(readGraphs(yaml), {
   functions: {
     parse: async ({ document }) => {
       calls += 1
-      if (!isUp) throw Object.assign(new Error('the parser is away'), { code: 'ECONNREFUSED' })
+      if (!isUp)
+        throw Object.assign(new Error('the parser is unreachable'), { code: 'ECONNREFUSED' })
       const words = Buffer.from(document!.body).toString().split(' ')
       return { success: true, document: { body: Buffer.from(JSON.stringify(words)) } }
     },
@@ -48,7 +49,7 @@ const kept = new Promise<string>((resolve) =>
 await letters.start()
 dlq.start()
 
-// Somebody sends a document while the parser is away.
+// A document is sent while the parser is unreachable.
 const clients = { clientId: 'example', bootstrapBrokers: kafka.split(',') }
 const producer = new Producer(clients)
 const [parser] = pipeline.graphs.nodes

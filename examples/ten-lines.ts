@@ -6,16 +6,16 @@ const chargeCard = dlq.guard('charge-card', async (order: Order) => {
   await payments.charge(order)
 })
 
-dlq.start() // redelivers what is due, also what an earlier process left behind
-await chargeCard({ id: 42 }).catch(report) // fails? kept, classified, retried with backoff
+dlq.start() // redelivers due letters, also those of an earlier process
+await chargeCard({ id: 42 }).catch(report) // a failure is stored, classified, and retried with backoff
 
-// Show what is kept, retry it now, and end.
+// Print the stored letters, retry them now, and exit.
 const { items } = await dlq.find({ queue: 'charge-card', state: 'pending' })
 for (const letter of items) {
   console.log(
     `${letter.queue} is ${letter.state}: ${letter.failure.message} (${letter.category}), due ${letter.retryAt}`,
   )
-  const resolved = new Promise((tell) => dlq.on('resolved', tell))
+  const resolved = new Promise((resolve) => dlq.on('resolved', resolve))
   await dlq.retry(letter.id, 'example')
   await resolved
 }

@@ -25,10 +25,10 @@ const answer = await sweeps.run({
   adapter: 'codemod',
   user: { name: 'ada' },
 })
-if (answer.status === 'completed') console.log('completed at once')
+if (answer.status === 'completed') console.log('completed in the first run')
 else if (answer.enqueued)
-  console.log(`${answer.status}, kept: ${answer.failed.join(', ')} run again`)
-else console.log(`${answer.status}, not kept: ${answer.why} (${answer.detail})`)
+  console.log(`${answer.status}, stored: ${answer.failed.join(', ')} will be retried`)
+else console.log(`${answer.status}, not stored: ${answer.why} (${answer.detail})`)
 
 const resolved = new Promise((resolve) => dlq.on('resolved', resolve))
 dlq.start()

@@ -12,9 +12,9 @@ const pages: Record<string, () => string> = {
     [
       '# Errors',
       '',
-      'Every error that Redrive throws is a `RedriveError` with one of these codes. The HTTP status is what the admin',
-      'API answers with; the exit code is what the command line ends with. *Retry helps* says whether doing the very',
-      'same again can succeed.',
+      'Every error that Redrive throws is a `RedriveError` with one of these codes. The admin API responds with the HTTP',
+      'status, and the command line exits with the exit code. *Retry helps*: whether the same call can succeed when',
+      'it is repeated.',
       '',
       '| code | HTTP | exit | retry helps | what it means and what to do |',
       '|---|---|---|---|---|',
@@ -27,7 +27,7 @@ const pages: Record<string, () => string> = {
     [
       '# Moves',
       '',
-      'A letter changes only by one of these moves. What is not in the table is refused with `ILLEGAL_MOVE`.',
+      'A letter changes only by one of these moves. Any other move is rejected with `ILLEGAL_MOVE`.',
       '',
       `| move | ${states.join(' | ')} | ends in |`,
       `|---|${states.map(() => '---|').join('')}---|`,
@@ -35,11 +35,11 @@ const pages: Record<string, () => string> = {
         const cells = states.map((state) =>
           (from as readonly string[]).includes(state) ? 'yes' : '',
         )
-        return `| \`${move}\` | ${cells.join(' | ')} | ${to.length > 0 ? to.join(', ') : 'nothing: it is gone'} |`
+        return `| \`${move}\` | ${cells.join(' | ')} | ${to.length > 0 ? to.join(', ') : 'removed'} |`
       }),
       '',
-      'A claim from `retrying` is possible only when the lease has expired. `edit` leaves the state as it is, and',
-      '`restore` leads back to where the letter was archived from.',
+      'A claim from `retrying` is possible only when the lease has expired. `edit` does not change the state, and',
+      '`restore` returns the letter to the state before it was archived.',
     ].join('\n'),
   'docs/reference/config.md': configPage,
   'docs/reference/config.schema.json': () => JSON.stringify(configJsonSchema(), null, 2),

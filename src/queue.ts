@@ -1,6 +1,6 @@
 import type { LetterReplayOptions, RetryOptions, ReviewInput } from './admin/admin.ts'
 import type { EditInput } from './admin/edit-input.ts'
-import { groupsOf, type Group, type GroupQuery } from './admin/groups.ts'
+import { findGroups, type Group, type GroupQuery } from './admin/groups.ts'
 import { readHealth, type Health } from './admin/health.ts'
 import { formatSummary, metricsOf, type Metrics, type MetricsQuery } from './admin/metrics.ts'
 import {
@@ -15,7 +15,7 @@ import { ResilientExecutor } from './capture/executor/executor.ts'
 import type { ExecutorOptions } from './capture/executor/resilience.ts'
 import {
   enqueuedCapture,
-  guarded,
+  guardFunction,
   operationCapture,
   type Enqueued,
   type GuardedRun,
@@ -131,7 +131,7 @@ export class DeadLetterQueue {
     checkHandler(queue, fn)
     const { rethrow = true, context, ...policy } = options
     this.handle(queue, (run) => fn(run.input as A, run as Run<A>), policy)
-    return guarded(async (input: A, run) => fn(input, run), {
+    return guardFunction(async (input: A, run) => fn(input, run), {
       ...this.#parts.capture,
       queue,
       rethrow,
@@ -255,7 +255,7 @@ export class DeadLetterQueue {
 
   /** Letters grouped by cause, the most frequent first. */
   groups(query: GroupQuery = {}): Promise<Page<Group>> {
-    return groupsOf(this.#store, query)
+    return findGroups(this.#store, query)
   }
 
   /** Current counts. `by` adds counts by severity or source, for which every letter may be read. */

@@ -12,7 +12,7 @@ export interface QueueBench {
   /** All observed events, in order. */
   events: RedriveEvent[]
   /** The events of one type, in order. */
-  heard: <T extends EventType>(type: T) => EventOf<T>[]
+  eventsOf: <T extends EventType>(type: T) => EventOf<T>[]
 }
 
 /** A queue on a new memory store with a fake clock. */
@@ -30,7 +30,7 @@ export async function aQueue(
     store: opened,
     clock,
     events,
-    heard: <T extends EventType>(type: T) =>
+    eventsOf: <T extends EventType>(type: T) =>
       events.filter((event): event is EventOf<T> => event.type === type),
   }
 }

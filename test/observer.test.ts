@@ -7,69 +7,69 @@ const evicted: RedriveEvent = { type: 'evicted', count: 1 }
 describe('ObserverHub', () => {
   it('calls listeners of the type and of all types, until they are removed', () => {
     const hub = new ObserverHub()
-    const heard: string[] = []
-    const leave = hub.on('evicted', () => heard.push('one'))
-    hub.on('*', () => heard.push('all'))
-    hub.on('full', () => heard.push('other'))
+    const calls: string[] = []
+    const leave = hub.on('evicted', () => calls.push('one'))
+    hub.on('*', () => calls.push('all'))
+    hub.on('full', () => calls.push('other'))
     hub.emit(evicted)
     leave()
     hub.emit(evicted)
-    expect(heard).toEqual(['all', 'one', 'all'])
+    expect(calls).toEqual(['all', 'one', 'all'])
   })
 
   it('calls a listener only once that is removed and added during an event', () => {
     const hub = new ObserverHub()
-    let heard = 0
+    let calls = 0
     const again = (): void => {
-      heard += 1
+      calls += 1
       leave()
       // Without an end of its own, the test could not fail.
-      if (heard < 5) leave = hub.on('evicted', again)
+      if (calls < 5) leave = hub.on('evicted', again)
     }
     let leave = hub.on('evicted', again)
     hub.emit(evicted)
-    expect(heard).toBe(1)
+    expect(calls).toBe(1)
     hub.emit(evicted)
-    expect(heard).toBe(2)
+    expect(calls).toBe(2)
   })
 
   it('does not call a listener that another one removed during the event', () => {
     const hub = new ObserverHub()
-    const heard: string[] = []
+    const calls: string[] = []
     hub.on('*', () => leave())
-    const leave = hub.on('*', () => heard.push('taken away'))
+    const leave = hub.on('*', () => calls.push('removed'))
     hub.emit(evicted)
-    expect(heard).toEqual([])
+    expect(calls).toEqual([])
   })
 
   it('calls the other listeners when one throws, and emits the error', () => {
     const hub = new ObserverHub()
-    const heard: string[] = []
+    const calls: string[] = []
     hub.on('evicted', () => {
       throw new Error('broken')
     })
-    hub.on('evicted', () => heard.push('second'))
-    hub.on('error', (event) => heard.push(event.type === 'error' ? event.during : ''))
+    hub.on('evicted', () => calls.push('second'))
+    hub.on('error', (event) => calls.push(event.type === 'error' ? event.during : ''))
     hub.emit(evicted)
-    expect(heard).toEqual(['observer of evicted', 'second'])
+    expect(calls).toEqual(['observer of evicted', 'second'])
   })
 
   it('gives each listener its own copy of the letter', () => {
     const hub = new ObserverHub()
     const letter = aLetter()
     const whole = structuredClone(letter)
-    const heard: unknown[] = []
+    const calls: unknown[] = []
     hub.on('*', (event) => {
       if (!('letter' in event) || !event.letter) return
       const { payload, ...redacted }: Partial<typeof letter> = event.letter
       Object.assign(event.letter, { metadata: {}, queue: 'redacted' })
       delete (payload as Partial<typeof letter.payload>).bytes
       Reflect.deleteProperty(event.letter, 'payload')
-      heard.push(redacted.id)
+      calls.push(redacted.id)
     })
-    hub.on('captured', (event) => heard.push(event))
+    hub.on('captured', (event) => calls.push(event))
     hub.emit({ type: 'captured', letter })
-    expect(heard).toEqual([whole.id, { type: 'captured', letter: whole }])
+    expect(calls).toEqual([whole.id, { type: 'captured', letter: whole }])
     expect(letter).toEqual(whole)
   })
 

@@ -15,7 +15,7 @@ import type { FakeClock } from '../src/testing/index.ts'
 import { aQueue, deferred, forbidden, refused } from './a-queue.ts'
 
 describe('DeadLetterQueue.open', () => {
-  // As from an environment variable that nobody has set.
+  // As from an environment variable that is not set.
   it.each([undefined, null, 7, {}])('rejects %j and names what to pass', async (store) => {
     await expect(DeadLetterQueue.open(store as never)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
@@ -53,18 +53,18 @@ describe('DeadLetterQueue.enqueue', () => {
   })
 
   it('emits events for a letter that is parked at capture', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'send-mail' }, forbidden())
-    expect(heard('parked').map(({ letter }) => letter.id)).toEqual([id])
+    expect(eventsOf('parked').map(({ letter }) => letter.id)).toEqual([id])
   })
 
   it('returns the stored letter when the same id is captured again', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const id = '0198c0de-0000-7000-8000-000000000001'
     const first = await dlq.enqueue({ type: 'a', payload: 1 }, refused(), { id })
     const again = await dlq.enqueue({ type: 'a', payload: 1 }, refused(), { id })
     expect(again).toEqual(first)
-    expect(heard('captured')).toHaveLength(1)
+    expect(eventsOf('captured')).toHaveLength(1)
   })
 
   it('rejects another payload with the same id, and keeps the first', async () => {
@@ -93,30 +93,30 @@ describe('DeadLetterQueue.enqueue', () => {
   })
 
   it('adds an occurrence to the open letter with the same dedupe key', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const first = await dlq.enqueue({ type: 'a', payload: 1 }, refused(), { dedupeKey: 'k' })
     const again = await dlq.enqueue({ type: 'a', payload: 1 }, forbidden(), { dedupeKey: 'k' })
     expect(again).toMatchObject({ id: first.id, occurrences: 2 })
-    expect(heard('duplicate')).toHaveLength(1)
+    expect(eventsOf('duplicate')).toHaveLength(1)
     expect((await dlq.find()).items).toHaveLength(1)
   })
 
   it('rejects at maxItems with QUEUE_FULL and emits an event', async () => {
-    const { dlq, heard } = await aQueue({ maxItems: 1 })
+    const { dlq, eventsOf } = await aQueue({ maxItems: 1 })
     await dlq.enqueue({ type: 'a' }, refused())
     await expect(dlq.enqueue({ type: 'a' }, refused())).rejects.toMatchObject({
       code: 'QUEUE_FULL',
     })
-    expect(heard('full')).toHaveLength(1)
+    expect(eventsOf('full')).toHaveLength(1)
   })
 
   it('evicts resolved letters if configured', async () => {
-    const { dlq, heard } = await aQueue({ maxItems: 1, overflow: 'evict-resolved' })
+    const { dlq, eventsOf } = await aQueue({ maxItems: 1, overflow: 'evict-resolved' })
     const first = await dlq.enqueue({ type: 'a' }, refused())
     await dlq.resolve(first.id)
     const second = await dlq.enqueue({ type: 'a' }, refused())
     expect((await dlq.find()).items.map((letter) => letter.id)).toEqual([second.id])
-    expect(heard('evicted')).toEqual([{ type: 'evicted', count: 1 }])
+    expect(eventsOf('evicted')).toEqual([{ type: 'evicted', count: 1 }])
     expect((await dlq.stats()).lifetime.evicted).toBe(1)
   })
 
@@ -210,7 +210,7 @@ describe('DeadLetterQueue.enqueueAll', () => {
 
 describe('DeadLetterQueue.guard', () => {
   it('stores the failure, rethrows the same error, and runs the function again when due', async () => {
-    const { dlq, clock, heard } = await aQueue()
+    const { dlq, clock, eventsOf } = await aQueue()
     let calls = 0
     const error = refused()
     const charge = dlq.guard('charge', async (order: { id: number }, run) => {
@@ -223,7 +223,7 @@ describe('DeadLetterQueue.guard', () => {
     expect(calls).toBe(1)
     await clock.advance(60_000)
     expect(calls).toBe(2)
-    expect(heard('resolved').map(({ letter }) => letter.retries)).toEqual([1])
+    expect(eventsOf('resolved').map(({ letter }) => letter.retries)).toEqual([1])
     await dlq.close()
   })
 
@@ -278,11 +278,11 @@ describe('DeadLetterQueue.guard', () => {
   })
 
   it('rethrows the original error when the letter cannot be stored, and emits the other one', async () => {
-    const { dlq, heard } = await aQueue({ maxItems: 1 })
+    const { dlq, eventsOf } = await aQueue({ maxItems: 1 })
     await dlq.enqueue({ type: 'a' }, refused())
     const error = refused()
     await expect(dlq.guard('b', async () => Promise.reject(error))(undefined)).rejects.toBe(error)
-    expect(heard('error')).toHaveLength(1)
+    expect(eventsOf('error')).toHaveLength(1)
     const swallowing = dlq.guard('c', async () => Promise.reject(error), { rethrow: false })
     await expect(swallowing(undefined)).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',
@@ -461,7 +461,7 @@ describe('DeadLetterQueue.handle', () => {
 
 describe('DeadLetterQueue.start and stop', () => {
   it('may be called twice, and start works again after stop', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate() })
     dlq.handle('a', () => {})
     dlq.start()
     dlq.start()
@@ -469,16 +469,16 @@ describe('DeadLetterQueue.start and stop', () => {
     await dlq.stop()
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(10_000)
-    expect(heard('started')).toEqual([])
+    expect(eventsOf('started')).toEqual([])
     dlq.start()
     await clock.advance(10)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
     expect(clock.pending()).toBe(0)
   })
 
   it('waits for running handlers', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate() })
     const work = deferred()
     dlq.handle('a', () => work.promise)
     dlq.start()
@@ -487,11 +487,11 @@ describe('DeadLetterQueue.start and stop', () => {
     const stopped = dlq.stop()
     work.resolve()
     await stopped
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
   })
 
   it('aborts and releases, uncounted, runs that do not end in time', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate() })
     let signal: AbortSignal | undefined
     dlq.handle('a', (run) => {
       signal = run.signal
@@ -505,7 +505,7 @@ describe('DeadLetterQueue.start and stop', () => {
     await stopped
     expect(signal?.aborted).toBe(true)
     expect(await dlq.get(id)).toMatchObject({ state: 'pending', retries: 0, epoch: 1 })
-    expect(heard('released')).toHaveLength(1)
+    expect(eventsOf('released')).toHaveLength(1)
   })
 
   /** One letter begins to run and is given back, and the queue is started again. */
@@ -520,7 +520,7 @@ describe('DeadLetterQueue.start and stop', () => {
   }
 
   it('keeps the slot of a handler that continues after its letter was released', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxConcurrent: 1 })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate(), maxConcurrent: 1 })
     const works: (() => void)[] = []
     dlq.handle('a', () => new Promise<void>((resolve) => works.push(resolve)))
     await runAndRestart(dlq, clock)
@@ -534,7 +534,7 @@ describe('DeadLetterQueue.start and stop', () => {
     expect((await dlq.health()).problems).toEqual([])
     works[1]!()
     await clock.advance(10)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
   })
 
   it('counts both runs of a released letter towards the limit of its queue', async () => {
@@ -579,7 +579,7 @@ describe('DeadLetterQueue.start and stop', () => {
     ['returns that it failed', (error) => ({ ok: false, error }), [1, 2]],
     ['returns what remains', (error) => ({ ok: false, error, remaining: [2] }), [2]],
   ])('releases, uncounted, a run that %s once its signal aborts', async (_how, answer, left) => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate() })
     dlq.handle('a', async ({ signal }) => {
       const aborted = deferred()
       signal.addEventListener('abort', () => aborted.resolve())
@@ -595,7 +595,7 @@ describe('DeadLetterQueue.start and stop', () => {
     const letter = (await dlq.get(id))!
     expect(letter).toMatchObject({ state: 'pending', retries: 0, category: 'network' })
     expect(decodePayload(letter.payload)).toEqual(left)
-    expect(heard('released')).toHaveLength(1)
+    expect(eventsOf('released')).toHaveLength(1)
   })
 
   it('waits for running handlers on every call of close', async () => {
@@ -741,13 +741,13 @@ describe('an object with an unknown key', () => {
   })
 
   it('affects neither the error nor the letter of a guarded call', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const guarded = dlq.guard('a', () => Promise.reject(refused()), {
       context: () => ({ tagz: ['x'] }) as never,
     })
     await expect(guarded(1)).rejects.toThrow('ECONNREFUSED')
     expect((await dlq.stats()).size).toBe(1)
-    expect(String(heard('error')[0]?.error)).toContain('did you mean "tags"?')
+    expect(String(eventsOf('error')[0]?.error)).toContain('did you mean "tags"?')
     await dlq.close()
   })
 })

@@ -5,12 +5,12 @@ import { deferred } from './a-queue.ts'
 
 const letter = aLetter({ id: 'a-letter', queue: 'outer' })
 
-/** Says what was kept, in order. */
-function aKeeper(): { kept: string[]; keep: (queue: string) => Promise<boolean> } {
-  const kept: string[] = []
+/** Records the captured queues, in order. */
+function aRecorder(): { captured: string[]; keep: (queue: string) => Promise<boolean> } {
+  const captured: string[] = []
   return {
-    kept,
-    keep: (queue) => keepUnlessRetried(queue, async () => kept.push(queue)),
+    captured,
+    keep: (queue) => keepUnlessRetried(queue, async () => captured.push(queue)),
   }
 }
 
@@ -41,36 +41,36 @@ describe('insideRedelivery', () => {
 
 describe('keepUnlessRetried', () => {
   it('captures at once outside of a run', async () => {
-    const { kept, keep } = aKeeper()
+    const { captured, keep } = aRecorder()
     expect(await keep('inner')).toBe(true)
-    expect(kept).toEqual(['inner'])
+    expect(captured).toEqual(['inner'])
   })
 
   it('captures failures that a run caught, before the run resolves', async () => {
-    const { kept, keep } = aKeeper()
+    const { captured, keep } = aRecorder()
     await insideRedelivery(letter, async () => {
       expect(await keep('inner')).toBe(false)
-      expect(kept).toEqual([])
+      expect(captured).toEqual([])
     })
-    expect(kept).toEqual(['inner'])
+    expect(captured).toEqual(['inner'])
   })
 
   it.each([
     ['throws', () => Promise.reject(new Error('failed'))],
     ['says that it failed', () => Promise.resolve({ ok: false, error: 'failed' })],
   ])('captures nothing when the run %s, because its letter runs again', async (_how, end) => {
-    const { kept, keep } = aKeeper()
+    const { captured, keep } = aRecorder()
     await insideRedelivery(letter, async () => {
       await keep('inner')
       return end()
     }).catch(() => {})
-    expect(kept).toEqual([])
+    expect(captured).toEqual([])
   })
 
   it('does not capture a failure of the queue of the running letter', async () => {
-    const { kept, keep } = aKeeper()
+    const { captured, keep } = aRecorder()
     await insideRedelivery(letter, () => keep('outer'))
-    expect(kept).toEqual([])
+    expect(captured).toEqual([])
   })
 
   it('lets a run succeed even if a capture fails', async () => {

@@ -103,13 +103,13 @@ describe('modules', () => {
 describe('time and randomness', () => {
   const banned =
     /\b(Date\.now|new Date\(\)|performance\.now|Math\.random|setTimeout|setInterval|setImmediate|randomUUID|randomBytes|randomInt|randomFillSync|getRandomValues|process\.hrtime|timers\/promises)\b/
-  /** Where the real ones may stand, and why. */
+  /** Files that may use the real clock, and why. */
   const exempt = new Map([
     ['src/clock/clock.ts', 'it is the clock'],
     ['src/testing/fake-clock.ts', 'it lets promises settle between timers'],
   ])
 
-  it.each(sources.filter((path) => !exempt.has(path)))('%s takes them from the clock', (path) => {
+  it.each(sources.filter((path) => !exempt.has(path)))('%s uses the clock', (path) => {
     const code = read(path).replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
     expect(banned.exec(code)?.[0]).toBeUndefined()
   })
@@ -175,7 +175,7 @@ describe('tests', () => {
     expect(sleepers).toEqual([])
   })
 
-  it('have titles that say what is, not what is wished', () => {
+  it('have titles in the present tense, without "should"', () => {
     const wishes = tests.filter((path) => /\b(it|test)\(\s*['"`][^'"`]*\bshould\b/.test(read(path)))
     expect(wishes).toEqual([])
   })
@@ -227,11 +227,11 @@ describe('docs', () => {
     expect(Object.keys(errorTable).filter((code) => !thrown.includes(`'${code}'`))).toEqual([])
   })
 
-  it('the README is short', () => {
+  it('the README has at most 150 lines', () => {
     expect(read('README.md').split('\n').length).toBeLessThanOrEqual(150)
   })
 
-  it('ARCHITECTURE.md is a map, not a book', () => {
+  it('ARCHITECTURE.md has at most 250 lines', () => {
     expect(read('ARCHITECTURE.md').split('\n').length).toBeLessThanOrEqual(250)
   })
 
@@ -243,7 +243,7 @@ describe('docs', () => {
     expect(named.filter((name) => !(name in manifest.scripts))).toEqual([])
   })
 
-  it('code on a page says where the driver that it calls comes from, and that is exported', () => {
+  it('code on a page imports each driver that it calls from an exported path', () => {
     const exported = Object.keys(manifest.exports).map((path) => path.replace('.', 'redrive'))
     const wrong = ['README.md', ...filesBelow('docs', '.md')].flatMap((page) =>
       [...read(page).matchAll(/^```ts\n(.*?)^```/gms)].flatMap(([, code = '']) => {
@@ -259,7 +259,7 @@ describe('docs', () => {
     expect(wrong).toEqual([])
   })
 
-  it('every relative link of a page leads somewhere', () => {
+  it('every relative link of a page has a target', () => {
     const pages = [
       'README.md',
       'CONTRIBUTING.md',

@@ -10,8 +10,8 @@ const fillChunk = 10_000
 /** Costs with a growing number of stored letters, and query times with many. */
 export async function backlog(bench: Bench): Promise<Result[]> {
   const { sizes, kind } = bench
-  const small = await fillQueue(bench, 'small', sizes.smallStanding)
-  const large = await fillQueue(bench, 'large', sizes.largeStanding)
+  const small = await fillQueue(bench, 'small', sizes.smallBacklog)
+  const large = await fillQueue(bench, 'large', sizes.largeBacklog)
   const growths = {
     enqueue: [] as number[],
     'claim + resolve': [] as number[],
@@ -29,9 +29,9 @@ export async function backlog(bench: Bench): Promise<Result[]> {
   const [found, counted] = await measureQueries(bench, large)
   await small.close()
   await large.close()
-  const between = `${formatCount(sizes.largeStanding)} : ${formatCount(sizes.smallStanding)} letters`
-  const few = `at ${formatCount(sizes.smallStanding)} letters, p99`
-  const many = `at ${formatCount(sizes.largeStanding)} letters, p99`
+  const between = `${formatCount(sizes.largeBacklog)} : ${formatCount(sizes.smallBacklog)} letters`
+  const few = `at ${formatCount(sizes.smallBacklog)} letters, p99`
+  const many = `at ${formatCount(sizes.largeBacklog)} letters, p99`
   // Queries to a server cross the network, so only the embedded store has a target.
   const atMost = (ms: number): Result['target'] => (kind === 'sqlite' ? { atMost: ms } : undefined)
   return [
@@ -61,7 +61,7 @@ async function fillQueue(bench: Bench, name: string, count: number): Promise<Dea
         context,
       })),
     )
-  bench.log(`  ${count} letters stand`)
+  bench.log(`  ${count} letters stored`)
   return queue
 }
 

@@ -37,19 +37,19 @@ async function microseconds(calls: number, call: () => Promise<unknown>): Promis
 /** Overhead of the executor over its policies, for a successful call. */
 export async function executor({ rounds, concurrent, warmUp }: Sizes): Promise<Result[]> {
   await using dlq = await DeadLetterQueue.open('memory:')
-  const made = dlq.executor()
-  const alone = composePolicies()
+  const ours = dlq.executor()
+  const policiesOnly = composePolicies()
   const context = { operation: { payload: { prompt: 'hi' } }, tags: ['bench'] }
-  const ways: (() => Promise<unknown>)[] = [
-    () => alone(noop),
-    () => made.execute('llm', noop),
-    () => made.execute('llm', noop, context),
+  const variants: (() => Promise<unknown>)[] = [
+    () => policiesOnly(noop),
+    () => ours.execute('llm', noop),
+    () => ours.execute('llm', noop, context),
   ]
-  for (const way of ways) await microseconds(warmUp, way)
+  for (const variant of variants) await microseconds(warmUp, variant)
   const took: number[][] = []
-  for (let round = 0; round < rounds * roundsMore; round++) {
+  for (let round = 0; round < rounds * roundsFactor; round++) {
     const row: number[] = []
-    for (const way of ways) row.push(await microseconds(concurrent, way))
+    for (const variant of variants) row.push(await microseconds(concurrent, variant))
     took.push(row)
   }
   const column = (at: number): number => median(took.map((row) => row[at]!))
@@ -63,4 +63,4 @@ export async function executor({ rounds, concurrent, warmUp }: Sizes): Promise<R
 }
 
 /** Rounds are short, so there are more of them than in the store workloads. */
-const roundsMore = 3
+const roundsFactor = 3

@@ -36,7 +36,7 @@ export async function loops({ rounds, concurrent, warmUp }: Sizes): Promise<Resu
   await measureByHand(warmUp)
   await measureLoop(warmUp)
   const took: { hand: number; loop: number }[] = []
-  for (let round = 0; round < rounds * roundsMore; round++)
+  for (let round = 0; round < rounds * roundsFactor; round++)
     took.push({ hand: await measureByHand(concurrent), loop: await measureLoop(concurrent) })
   const over = median(took.map(({ hand, loop }) => loop - hand))
   return [
@@ -47,4 +47,4 @@ export async function loops({ rounds, concurrent, warmUp }: Sizes): Promise<Resu
 }
 
 /** Rounds are short, so there are more of them than in the store workloads. */
-const roundsMore = 3
+const roundsFactor = 3

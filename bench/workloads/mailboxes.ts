@@ -40,21 +40,27 @@ export async function mailboxes(sizes: Sizes, named: readonly MailboxKind[]): Pr
 async function measure(kind: MailboxKind, sizes: Sizes): Promise<Result[]> {
   const pair = await openPair(kind)
   try {
-    await lap(pair, 1, sizes.alone)
-    await lap(pair, 64, sizes.warmUp)
-    const rounds: Lap[][] = []
+    await measureLoad(pair, 1, sizes.sequentialMessages)
+    await measureLoad(pair, 64, sizes.warmUp)
+    const rounds: Measurement[][] = []
     for (let round = 0; round < sizes.rounds; round++) {
-      const laps: Lap[] = []
+      const measurements: Measurement[] = []
       for (const load of loads)
-        laps.push(await lap(pair, load, load === 1 ? sizes.alone : sizes.together))
-      rounds.push(laps)
-      log(`  round ${round + 1}: ${laps.map(formatLap).join(', ')}`)
+        measurements.push(
+          await measureLoad(
+            pair,
+            load,
+            load === 1 ? sizes.sequentialMessages : sizes.concurrentMessages,
+          ),
+        )
+      rounds.push(measurements)
+      log(`  round ${round + 1}: ${measurements.map(formatMeasurement).join(', ')}`)
     }
     return loads.flatMap((load, at) =>
       resultsOf(
         kind,
         load,
-        rounds.map((laps) => laps[at]!),
+        rounds.map((measurements) => measurements[at]!),
       ),
     )
   } finally {
@@ -63,14 +69,14 @@ async function measure(kind: MailboxKind, sizes: Sizes): Promise<Result[]> {
 }
 
 /** Messages per second, through the mailbox and by the client alone. */
-interface Lap {
+interface Measurement {
   load: number
   mailbox: number
   raw?: number
   batched?: number
 }
 
-async function lap(pair: Pair, load: number, messages: number): Promise<Lap> {
+async function measureLoad(pair: Pair, load: number, messages: number): Promise<Measurement> {
   const { mailbox, raw } = pair
   // A single message has no batches.
   const batched = load > 1 ? pair.batched : undefined
@@ -78,7 +84,7 @@ async function lap(pair: Pair, load: number, messages: number): Promise<Lap> {
   const rawRate = raw && (await rateOf(fewer, () => raw(fewer, load)))
   const batchedRate = batched && (await rateOf(messages, () => batched(messages, load)))
   const found = await rateOf(messages, () => runWorkers(messages, load, () => trip(mailbox)))
-  const rates: Lap = { load, mailbox: found }
+  const rates: Measurement = { load, mailbox: found }
   if (rawRate !== undefined) rates.raw = rawRate
   if (batchedRate !== undefined) rates.batched = batchedRate
   return rates
@@ -98,12 +104,12 @@ async function rateOf(messages: number, work: () => Promise<void>): Promise<numb
   return rate(messages, performance.now() - startMs)
 }
 
-function resultsOf(kind: MailboxKind, load: number, laps: Lap[]): Result[] {
-  const through = median(laps.map(({ mailbox }) => mailbox))
+function resultsOf(kind: MailboxKind, load: number, measurements: Measurement[]): Result[] {
+  const through = median(measurements.map(({ mailbox }) => mailbox))
   const compared = (by: 'raw' | 'batched', name: string, target?: Result['target']): Result[] => {
-    const rates = laps.flatMap((one) => one[by] ?? [])
+    const rates = measurements.flatMap((one) => one[by] ?? [])
     if (rates.length === 0) return []
-    const ratios = laps.map((one) => one.mailbox / one[by]!)
+    const ratios = measurements.map((one) => one.mailbox / one[by]!)
     return [
       result(kind, `${name} c${load}`, median(rates), '/s'),
       result(kind, `mailbox c${load} / ${name}`, median(ratios), 'x', target),
@@ -117,7 +123,7 @@ function resultsOf(kind: MailboxKind, load: number, laps: Lap[]): Result[] {
   ]
 }
 
-function formatLap({ load, mailbox, raw, batched }: Lap): string {
+function formatMeasurement({ load, mailbox, raw, batched }: Measurement): string {
   const others = Object.entries({ client: raw, batches: batched }).flatMap(([name, one]) =>
     one === undefined ? [] : `${name} c${load} ${Math.round(one)}/s`,
   )

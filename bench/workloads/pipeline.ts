@@ -60,10 +60,10 @@ async function rounds<K extends string>(
     const rates = await measure(round)
     if (round === 0) continue
     found.push(rates)
-    const formatLap = Object.entries<number>(rates).map(
+    const parts = Object.entries<number>(rates).map(
       ([what, rate]) => `${what} ${rate.toFixed(0)}/s`,
     )
-    log(`  round ${round}: ${formatLap.join(', ')}`)
+    log(`  round ${round}: ${parts.join(', ')}`)
   }
   const names = Object.keys(found[0] ?? {}) as K[]
   const all = names.map((name) => [name, found.map((rates) => rates[name])])
@@ -112,7 +112,7 @@ async function processAll(
   records: number,
   round: number,
 ): Promise<number> {
-  const over = Promise.withResolvers<void>()
+  const done = Promise.withResolvers<void>()
   let startMs = 0
   let count = 0
   const node = new PipelineNode({
@@ -124,11 +124,11 @@ async function processAll(
       return undefined
     },
     onEvent: ({ type }) => {
-      if (type === 'routed' && ++count === records) over.resolve()
+      if (type === 'routed' && ++count === records) done.resolve()
     },
   })
   await node.start()
-  await over.promise
+  await done.promise
   await node.stop()
   return records / ((performance.now() - startMs) / 1000)
 }

@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 /** The outcome of a request: success, an error status, no answer, or a broken connection. */
-export type Fate = 'well' | { status: number; retryAfterSeconds?: number } | 'hang' | 'reset'
+export type Outcome = 'ok' | { status: number; retryAfterSeconds?: number } | 'hang' | 'reset'
 
 export interface Stub {
   url: string
   /** Sets the outcomes of the next requests, in order; later requests succeed. */
-  next(...fates: Fate[]): void
+  next(...outcomes: Outcome[]): void
   close(): Promise<void>
 }
 
@@ -18,31 +18,31 @@ export type Answer = (method: string, path: string, body: unknown) => unknown
 
 /** A local server that simulates a remote one, including its failures. */
 export async function startStub(answer: Answer): Promise<Stub> {
-  const fates: Fate[] = []
+  const outcomes: Outcome[] = []
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const fate = fates.shift() ?? 'well'
+    const outcome = outcomes.shift() ?? 'ok'
     const sent = await text(request)
     const { method = 'GET', url = '/' } = request
-    const good = (): string =>
+    const respond = (): string =>
       JSON.stringify(answer(method, url, sent === '' ? undefined : JSON.parse(sent)))
-    if (fate === 'well') response.end(good())
-    else if (fate === 'reset') request.socket.resetAndDestroy()
+    if (outcome === 'ok') response.end(respond())
+    else if (outcome === 'reset') request.socket.resetAndDestroy()
     // The worst case: the work is done, but the answer is lost.
-    else if (fate === 'hang') good()
+    else if (outcome === 'hang') respond()
     else {
-      if (fate.retryAfterSeconds !== undefined)
-        response.setHeader('retry-after', fate.retryAfterSeconds)
-      response.writeHead(fate.status).end()
+      if (outcome.retryAfterSeconds !== undefined)
+        response.setHeader('retry-after', outcome.retryAfterSeconds)
+      response.writeHead(outcome.status).end()
     }
   }
   const server = createServer((request, response) => void serve(request, response))
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    next: (...more) => void fates.push(...more),
+    next: (...more) => void outcomes.push(...more),
     close: async () => {
       server.closeAllConnections()
-      await new Promise((tell) => void server.close(tell))
+      await new Promise((resolve) => void server.close(resolve))
     },
   }
 }
@@ -50,7 +50,7 @@ export async function startStub(answer: Answer): Promise<Stub> {
 /**
  * Calls a stub like the real service: an error status becomes an error with its status and headers.
  */
-export async function ask(url: string, signal: AbortSignal, body?: unknown): Promise<unknown> {
+export async function request(url: string, signal: AbortSignal, body?: unknown): Promise<unknown> {
   const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
   const response = await fetch(url, { ...sent, signal })
   const { ok, status, headers } = response
@@ -62,7 +62,7 @@ export async function ask(url: string, signal: AbortSignal, body?: unknown): Pro
 export async function logRun<T>(attempt: number, run: () => Promise<T>): Promise<T> {
   try {
     const result = await run()
-    console.log(`  run ${attempt}: well`)
+    console.log(`  run ${attempt}: ok`)
     return result
   } catch (error) {
     console.log(`  run ${attempt}: ${String(error)}`)

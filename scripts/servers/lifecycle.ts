@@ -31,8 +31,8 @@ function createPortAllocator(): (server: Server) => Promise<number[]> {
   const taken = new Set(Object.values(readState()).flatMap((running) => running.ports))
   return async (server) => {
     const ports: number[] = []
-    for (const wished of server.ports) {
-      const port = await freePort(wished, taken)
+    for (const preferred of server.ports) {
+      const port = await freePort(preferred, taken)
       taken.add(port)
       ports.push(port)
     }
@@ -40,7 +40,7 @@ function createPortAllocator(): (server: Server) => Promise<number[]> {
   }
 }
 
-const answers = (server: Server, ports: readonly number[]): Promise<boolean> =>
+const isReady = (server: Server, ports: readonly number[]): Promise<boolean> =>
   server.ready(ports).catch(() => false)
 
 async function startOne(server: Server, resources: Resources): Promise<string> {
@@ -55,7 +55,7 @@ async function startOne(server: Server, resources: Resources): Promise<string> {
     await server.settle?.(resources)
     const ready = async (): Promise<boolean> => {
       if (!processes.every(isAlive)) throw new Error(`${server.name} exited immediately`)
-      return answers(server, ports)
+      return isReady(server, ports)
     }
     await until(`${server.name} did not answer`, ready, server.seconds)
   } catch (error) {
@@ -67,14 +67,14 @@ async function startOne(server: Server, resources: Resources): Promise<string> {
   return url
 }
 
-/** The end of a log, for the error message: the machine may be gone later. */
+/** The end of a log, for the error message: the machine may be isStopped later. */
 function readLogEnd(log: string): string {
   const lines = readFileSync(log, 'utf8').trimEnd().split('\n').slice(-8)
   return lines.map((line) => `\n  ${line}`).join('')
 }
 
 async function isUp(server: Server, running: Running | undefined): Promise<boolean> {
-  return isRunning(running) && running.url !== undefined && answers(server, running.ports)
+  return isRunning(running) && running.url !== undefined && isReady(server, running.ports)
 }
 
 /**
@@ -88,9 +88,9 @@ export function start(names: readonly string[]): Promise<Outcome[]> {
     for (const server of chosen) if (!(await isUp(server, before[server.name]))) down.push(server)
     const lacking = install(down)
     for (const server of down) await stopOne(server)
-    const givePorts = createPortAllocator()
+    const assignPorts = createPortAllocator()
     const ports = new Map<string, number[]>()
-    for (const server of down) ports.set(server.name, await givePorts(server))
+    for (const server of down) ports.set(server.name, await assignPorts(server))
     const data = dataHome()
     const outcomes = new Map<string, Promise<Outcome>>()
     const begin = async (server: Server): Promise<Outcome> => {
@@ -113,7 +113,7 @@ export function start(names: readonly string[]): Promise<Outcome[]> {
         const url = await startOne(server, resources).catch(async (error: Error) => {
           // One retry: a free port may have been taken meanwhile, or the machine may be busy.
           console.log(`${error.message}\nStarting ${name} once more …`)
-          return startOne(server, { ...resources, ports: await givePorts(server) })
+          return startOne(server, { ...resources, ports: await assignPorts(server) })
         })
         return { name, url, started: true }
       } catch (error) {
@@ -134,10 +134,10 @@ async function stopOne(server: Server): Promise<boolean> {
     signal(process, 'SIGCONT')
     signal(process, server.stopSignal)
   }
-  const gone = (): boolean => !alive.some(isAlive)
-  await until(`${server.name} did not stop`, gone, 20).catch(async () => {
+  const isStopped = (): boolean => !alive.some(isAlive)
+  await until(`${server.name} did not stop`, isStopped, 20).catch(async () => {
     for (const process of alive) signal(process, 'SIGKILL')
-    await until(`${server.name} did not die`, gone, 10)
+    await until(`${server.name} did not die`, isStopped, 10)
   })
   updateState(server.name, undefined)
   return alive.length > 0

@@ -34,9 +34,9 @@ export const isRoot: boolean = process.getuid?.() === 0
 /** PostgreSQL refuses to run as root, so root runs it as the user of its package. */
 export function postgresAccount(): Account {
   if (!isRoot) return {}
-  const ask = (flag: string): number =>
+  const readId = (flag: string): number =>
     Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
-  return { uid: ask('-u'), gid: ask('-g') }
+  return { uid: readId('-u'), gid: readId('-g') }
 }
 
 /** Whether all users may access a folder through all of its parents. */
@@ -177,18 +177,18 @@ export function signal(target: Process, name: NodeJS.Signals): boolean {
 /** Polls until the check is true; the error names what did not happen. */
 export async function until(
   what: string,
-  ask: () => boolean | Promise<boolean>,
+  check: () => boolean | Promise<boolean>,
   seconds: number,
 ): Promise<void> {
   const end = performance.now() + seconds * 1000
-  while (!(await ask())) {
+  while (!(await check())) {
     if (performance.now() > end) throw new Error(`${what} within ${seconds} s`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
 
 /** Sends one message to a local port and returns the first chunk of the answer. */
-export function ask(port: number, message: string): Promise<string> {
+export function sendMessage(port: number, message: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = createConnection(port, '127.0.0.1')
     socket.setTimeout(2000, () => socket.destroy(new Error(`no answer from port ${port}`)))

@@ -8,7 +8,7 @@ export function natsCommand([port, monitor]: readonly number[], folder: string):
 }
 
 /** Requests a path of the monitoring port, such as `healthz`. */
-export async function askNats(monitor: number, path: string): Promise<unknown> {
+export async function requestNats(monitor: number, path: string): Promise<unknown> {
   const answer = await fetch(`http://127.0.0.1:${monitor}/${path}`, {
     signal: AbortSignal.timeout(5000),
   })
@@ -18,7 +18,7 @@ export async function askNats(monitor: number, path: string): Promise<unknown> {
 
 /** The client port opens after the monitoring port. */
 export const isNatsReady = async (monitor: number): Promise<boolean> =>
-  ((await askNats(monitor, 'healthz')) as { status: string }).status === 'ok'
+  ((await requestNats(monitor, 'healthz')) as { status: string }).status === 'ok'
 
 export const lacksNats = (): string | undefined =>
   findProgram('nats-server') ? undefined : 'nats-server is not installed'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ask, findProgram, launch, signal, until, type Command } from './machine.ts'
+import { sendMessage, findProgram, launch, signal, until, type Command } from './machine.ts'
 import type { Server } from './server.ts'
 
 /** The Debian script in /usr/sbin switches the user; this one does not. */
@@ -67,10 +67,11 @@ export function rabbitmqCommand(ports: readonly number[], folder: string): Comma
 
 /** epmd answers a request for all names with its port. */
 const isEpmdReady = async (port: number): Promise<boolean> =>
-  (await ask(port, '\0\u0001n')).length >= 4
+  (await sendMessage(port, '\0\u0001n')).length >= 4
 
 /** Sends the AMQP header. The answer contains the cluster name, initially the name of the node. */
-export const greetRabbitmq = (port: number): Promise<string> => ask(port, 'AMQP\0\0\u0009\u0001')
+export const greetRabbitmq = (port: number): Promise<string> =>
+  sendMessage(port, 'AMQP\0\0\u0009\u0001')
 
 export const rabbitmqUrl = (port: number): string => `amqp://guest:guest@127.0.0.1:${port}`
 

@@ -1,11 +1,11 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { findProgram, launch, run, until } from './machine.ts'
-import { askRedis, isRedisReady, lacksRedis, redisCommand } from './redis.ts'
+import { sendRedisCommand, isRedisReady, lacksRedis, redisCommand } from './redis.ts'
 import type { Server } from './server.ts'
 
 const isClusterReady = async (port: number): Promise<boolean> =>
-  (await askRedis(port, 'CLUSTER INFO')).includes('cluster_state:ok')
+  (await sendRedisCommand(port, 'CLUSTER INFO')).includes('cluster_state:ok')
 
 /** Three masters without replicas: enough for slots, redirects and cross-slot commands. */
 export const redisCluster: Server = {

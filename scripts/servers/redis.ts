@@ -1,12 +1,12 @@
-import { ask, findProgram, launch, type Command } from './machine.ts'
+import { sendMessage, findProgram, launch, type Command } from './machine.ts'
 import type { Server } from './server.ts'
 
 /** Sends one inline command to Redis and returns the first chunk of the answer. */
-export const askRedis = (port: number, command: string): Promise<string> =>
-  ask(port, `${command}\r\n`)
+export const sendRedisCommand = (port: number, command: string): Promise<string> =>
+  sendMessage(port, `${command}\r\n`)
 
 export const isRedisReady = async (port: number): Promise<boolean> =>
-  (await askRedis(port, 'PING')).startsWith('+PONG')
+  (await sendRedisCommand(port, 'PING')).startsWith('+PONG')
 
 /** A setting of redis.conf; settings with several words are lists. */
 export type RedisSettings = Readonly<Record<string, string | readonly string[]>>

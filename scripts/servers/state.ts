@@ -48,7 +48,7 @@ export async function withLock<T>(work: () => Promise<T>): Promise<T> {
     }
   }
   mkdirSync(home, { recursive: true })
-  let nameless = 0
+  let unreadable = 0
   const take = (): boolean => {
     try {
       mkdirSync(lock)
@@ -56,8 +56,8 @@ export async function withLock<T>(work: () => Promise<T>): Promise<T> {
       return true
     } catch {
       const by = holder()
-      nameless = by ? 0 : nameless + 1
-      if ((by && !isAlive(by)) || nameless > 20) rmSync(lock, { recursive: true, force: true })
+      unreadable = by ? 0 : unreadable + 1
+      if ((by && !isAlive(by)) || unreadable > 20) rmSync(lock, { recursive: true, force: true })
       return false
     }
   }

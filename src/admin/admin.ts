@@ -1,6 +1,6 @@
 import { checkSize, isTimestamp } from '../capture/context.ts'
 import { checkRemoval } from '../check/filter.ts'
-import { checkKeys, checkOneOf } from '../check/keys.ts'
+import { checkKeys, checkOneOf, describeValue } from '../check/keys.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
@@ -18,7 +18,7 @@ import type { Rule } from '../policy/classify.ts'
 import { understand } from '../policy/judge.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { Store } from '../store.ts'
-import { readEdit, undoingEdit, valuesBefore, type EditInput } from './edit-input.ts'
+import { readEdit, createUndoEdit, readCurrentValues, type EditInput } from './edit-input.ts'
 import { findNewestEdit, removeEdit, removeEdits, removeUnusedEdit, saveEdit } from './edits.ts'
 import { waitForRun } from './wait-for-run.ts'
 
@@ -151,7 +151,7 @@ export class Admin {
     )
   }
 
-  /** Without `now` the letter has changed meanwhile. */
+  /** Records the outcome. Without `now` in the result, the letter has changed meanwhile. */
   async #recordReplay(
     letter: DeadLetter,
     actor: string,
@@ -195,7 +195,7 @@ export class Admin {
           ...(payload ? { payload: { ...payload, version: letter.payload.version + 1 } } : {}),
           ...edited,
         }
-        await saveEdit(this.#options.store, letter, valuesBefore(letter, values))
+        await saveEdit(this.#options.store, letter, readCurrentValues(letter, values))
         return moves.edit(letter, mover, values)
       },
       input.reason,
@@ -212,7 +212,7 @@ export class Admin {
       id,
       'edit',
       by,
-      (current, mover) => moves.edit(current, mover, undoingEdit(current, newest.value)),
+      (current, mover) => moves.edit(current, mover, createUndoEdit(current, newest.value)),
       'edit undone',
     )
     await removeEdit(store, newest.id)
@@ -320,7 +320,8 @@ export class Admin {
 
   async #load(id: string): Promise<DeadLetter> {
     const [letter] = await this.#options.store.get([id])
-    if (!letter) throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}`)
+    if (!letter)
+      throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
     return letter
   }
 
@@ -337,21 +338,25 @@ export class Admin {
 function checkRetry(options: RetryOptions): RetryOptions {
   checkKeys('retry options', options, ['at', 'wait', 'signal'])
   const { at, wait, signal } = options
-  const bad = (what: string): never => {
+  const reject = (what: string): never => {
     throw new RedriveError('INVALID_INPUT', what)
   }
   if (at !== undefined && !isTimestamp(at))
-    bad(`\`at\` must be an ISO-8601 timestamp or a Date, got ${String(at).slice(0, 80)}`)
+    reject(`\`at\` must be an ISO-8601 timestamp or a Date, got ${String(at).slice(0, 80)}`)
   if (wait !== undefined && typeof wait !== 'boolean')
-    bad(`\`wait\` must be true or false, got ${typeof wait}`)
+    reject(`\`wait\` must be true or false, got ${typeof wait}`)
   if (signal !== undefined && !(signal instanceof AbortSignal))
-    bad(`\`signal\` must be an AbortSignal, got ${typeof signal}`)
+    reject(`\`signal\` must be an AbortSignal, got ${typeof signal}`)
   return options
 }
 
 /** Checks the name and the note for the history. */
 function checkActor(by: unknown, note: unknown = ''): void {
   if (typeof by !== 'string' || by === '')
-    throw new RedriveError('INVALID_INPUT', '`by` must be a non-empty string')
-  if (typeof note !== 'string') throw new RedriveError('INVALID_INPUT', '`note` must be a string')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `\`by\` must be a non-empty string, got ${describeValue(by)}`,
+    )
+  if (typeof note !== 'string')
+    throw new RedriveError('INVALID_INPUT', `\`note\` must be a string, got ${describeValue(note)}`)
 }

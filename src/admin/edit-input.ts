@@ -33,7 +33,10 @@ export function readEdit(input: EditInput): Edit {
   checkKeys('edit', input, editKeys)
   const { by, reason, headers, priority, tags, metadata, contentType } = input
   if (!by || !reason || typeof by !== 'string' || typeof reason !== 'string')
-    throw new RedriveError('INVALID_INPUT', 'an edit needs `by` and a `reason`')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      'an edit needs `by` and `reason`, both non-empty strings',
+    )
   checkContext({
     headers: headers ?? {},
     tags: tags ?? [],
@@ -52,7 +55,7 @@ export function readEdit(input: EditInput): Edit {
 }
 
 /** The present values of the fields that an edit changes, as JSON for the record of the edit. */
-export function valuesBefore(letter: DeadLetter, edit: Edit): { [key: string]: Json } {
+export function readCurrentValues(letter: DeadLetter, edit: Edit): { [key: string]: Json } {
   const values: { [key: string]: Json } = {}
   if (edit.payload) {
     const { bytes, contentType, lossy = false } = letter.payload
@@ -65,8 +68,8 @@ export function valuesBefore(letter: DeadLetter, edit: Edit): { [key: string]: J
   return values
 }
 
-/** The edit that restores the values of `valuesBefore`. The payload gets a new version. */
-export function undoingEdit(letter: DeadLetter, values: Json): Edit {
+/** The edit that restores the values of `readCurrentValues`. The payload gets a new version. */
+export function createUndoEdit(letter: DeadLetter, values: Json): Edit {
   const { payload, ...rest } = values as Omit<Edit, 'payload'> & { payload?: Json }
   if (!payload) return rest
   const saved = payload as { bytes: string; contentType: string; lossy: boolean }

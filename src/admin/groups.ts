@@ -30,7 +30,7 @@ const maxGroups = 100
 const groupKeys = keysOf<GroupQuery>({ queue: true, state: true, limit: true, cursor: true })
 
 /** Groups by size, largest first. The cursor is the number of groups before the page. */
-export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Group>> {
+export async function findGroups(store: Store, query: GroupQuery): Promise<Page<Group>> {
   checkKeys('group query', query, groupKeys, { renamed: { status: 'state' } })
   const { limit = 20, cursor, ...filter } = query
   checkFilter(filter)
@@ -46,9 +46,9 @@ export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Gr
   const counts = [...(await store.tally('group', filter))].sort(
     (a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1),
   )
-  const wanted = counts.slice(from, from + size)
+  const pageCounts = counts.slice(from, from + size)
   const groups = await Promise.all(
-    wanted.map(([fingerprint, count]) => groupOf(store, filter, fingerprint, count)),
+    pageCounts.map(([fingerprint, count]) => readGroup(store, filter, fingerprint, count)),
   )
   const items = groups.filter((group) => group !== undefined)
   return size > 0 && from + size < counts.length
@@ -56,7 +56,7 @@ export async function groupsOf(store: Store, query: GroupQuery): Promise<Page<Gr
     : { items }
 }
 
-async function groupOf(
+async function readGroup(
   store: Store,
   filter: LetterFilter,
   fingerprint: string,

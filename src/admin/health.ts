@@ -20,9 +20,15 @@ export async function readHealth(
   alerts: Alert[],
   spool: (() => Promise<SpoolStatus>) | undefined,
 ): Promise<Health> {
-  const found = await store.health()
+  const storeHealth = await store.health()
   const raised = alerts.map(({ name, summary }) => `${name}: ${summary}`)
-  const problems = [...found.problems, ...raised, ...stuck.problems]
-  const health = { ok: found.ok && !stuck.all, store: found, processor, alerts, problems }
+  const problems = [...storeHealth.problems, ...raised, ...stuck.problems]
+  const health = {
+    ok: storeHealth.ok && !stuck.all,
+    store: storeHealth,
+    processor,
+    alerts,
+    problems,
+  }
   return spool ? { ...health, spool: await spool() } : health
 }

@@ -137,7 +137,7 @@ function countersAfter(now: Counters, earlier: Counters): Counters {
     if (key === 'maxRetryCount') after[key] = Number(value) > Number(before) ? value : null
     else if (typeof value === 'number') after[key] = value - Number(before)
     else after[key] = countsAfter(key, value as Counts, before as Counts)
-    if (key !== 'totalRetried' && Number(after[key]) < 0) throw notEarlier(key)
+    if (key !== 'totalRetried' && Number(after[key]) < 0) throw notEarlierError(key)
   }
   return after as unknown as Counters
 }
@@ -148,12 +148,12 @@ type Counts = Record<string, number>
 function countsAfter(name: string, now: Counts, before: Counts): Counts {
   const counts = new Map(Object.entries(now))
   for (const [key, count] of Object.entries(before)) counts.set(key, (counts.get(key) ?? 0) - count)
-  if ([...counts.values()].some((count) => count < 0)) throw notEarlier(name)
+  if ([...counts.values()].some((count) => count < 0)) throw notEarlierError(name)
   const all = [...counts].filter(([, count]) => count > 0 || name.endsWith('ByPriority'))
   return Object.fromEntries(all)
 }
 
-function notEarlier(key: string): RedriveError {
+function notEarlierError(key: string): RedriveError {
   return new RedriveError(
     'INVALID_INPUT',
     `\`since\` counts more ${key} than this store: it is newer, or from another store`,
@@ -209,13 +209,13 @@ export function formatSummary(metrics: Metrics): string {
 }
 
 function spoolLines(spool: SpoolStatus): string[] {
-  const aside = spool.damaged + spool.refused + spool.unreadable
+  const setAside = spool.damaged + spool.refused + spool.unreadable
   return [
     '',
     'Spool:',
     `- Waiting: ${spool.letters} (${spool.bytes} bytes)`,
     `- Oldest: ${spool.oldestAt ?? 'none'}`,
     `- Drained: ${spool.drained}`,
-    `- Set Aside: ${aside}`,
+    `- Set Aside: ${setAside}`,
   ]
 }

@@ -1,3 +1,4 @@
+import { describeType } from '../check/keys.ts'
 import { RedriveError } from '../errors.ts'
 
 /**
@@ -20,19 +21,7 @@ export function checkUrlOrClient(
  * create it.
  */
 export function refuseClient(option: 'pool' | 'client', expected: string, client: unknown): never {
-  throw invalidConfig(`${option} must be ${expected}, got ${describeKind(client)}`)
-}
-
-/** Whether the value is an object with all of these methods. */
-export function hasMethods(value: unknown, ...names: string[]): boolean {
-  const members = value as Record<string, unknown> | null | undefined
-  return typeof value === 'object' && names.every((name) => typeof members?.[name] === 'function')
-}
-
-function describeKind(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return value === null ? 'null' : typeof value
-  const name = (value as { constructor?: { name?: unknown } }).constructor?.name
-  return typeof name === 'string' && name !== '' && name !== 'Object' ? `a ${name}` : 'an object'
+  throw invalidConfig(`${option} must be ${expected}, got ${describeType(client)}`)
 }
 
 function invalidConfig(message: string): RedriveError {

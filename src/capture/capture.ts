@@ -190,7 +190,7 @@ export class Capturer {
       version: 1,
       epoch: 0,
       occurrences: 1,
-      ...optional(context),
+      ...copyOptionalFields(context),
       queue,
       source,
       ...(app ? { app: { ...app } } : {}),
@@ -303,7 +303,7 @@ const chunksAhead = 2
 const optionalKeys = ['dedupeKey', 'lane', 'tenant', 'traceparent', 'headers'] as const
 
 /** Only known keys: a letter with others could not be read back. */
-function optional(context: CaptureContext): Partial<DeadLetter> {
+function copyOptionalFields(context: CaptureContext): Partial<DeadLetter> {
   const given: Record<string, unknown> = {}
   for (const key of optionalKeys) {
     const value = context[key] ?? undefined

@@ -98,9 +98,9 @@ export function messageKey(
   death?: string,
 ): string {
   const { sourceMailbox, messageId, replays, body } = message
-  const life = [sourceMailbox, messageId, replays]
+  const parts = [sourceMailbox, messageId, replays]
   return createHash('sha256')
-    .update(JSON.stringify(death === undefined ? life : [...life, death]))
+    .update(JSON.stringify(death === undefined ? parts : [...parts, death]))
     .update(body.bytes)
     .digest('hex')
     .slice(0, 40)

@@ -131,7 +131,7 @@ export interface GuardOptions {
  * the failure belongs to the redelivered letter, so no other letter is created; one of another
  * queue is created if the handler catches the failure and succeeds.
  */
-export function guarded<A, R>(
+export function guardFunction<A, R>(
   fn: (input: A, run: GuardedRun<A>) => Promise<R>,
   options: GuardOptions,
 ): (input: A) => Promise<R | undefined> {

@@ -17,54 +17,54 @@ const policies = keysOf<Record<RetryPolicy['kind'], true>>({
 
 type Check = (key: string, value: unknown) => void
 
-const isString: Check = (key, value) => {
-  if (typeof value !== 'string') throw wrong(key, 'a string', value)
+const checkString: Check = (key, value) => {
+  if (typeof value !== 'string') throw invalidValue(key, 'a string', value)
 }
 
-const isBoolean: Check = (key, value) => {
-  if (typeof value !== 'boolean') throw wrong(key, 'true or false', value)
+const checkBoolean: Check = (key, value) => {
+  if (typeof value !== 'boolean') throw invalidValue(key, 'true or false', value)
 }
 
-const isList: Check = (key, value) => {
+const checkStrings: Check = (key, value) => {
   if (!Array.isArray(value) || !value.every((one) => typeof one === 'string'))
-    throw wrong(key, 'an array of strings', value)
+    throw invalidValue(key, 'an array of strings', value)
 }
 
-const isStringOrList: Check = (key, value) => {
-  if (typeof value !== 'string') isList(key, value)
+const checkStringOrStrings: Check = (key, value) => {
+  if (typeof value !== 'string') checkStrings(key, value)
 }
 
-const isTime: Check = (key, value) => {
+const checkTime: Check = (key, value) => {
   if (typeof value !== 'string' || !isTimestamp(value))
-    throw wrong(
+    throw invalidValue(
       key,
       'a timestamp like 2026-01-01T00:00:00.000Z (Date.toISOString() gives one)',
       value,
     )
 }
 
-const isOne =
+const oneOf =
   (allowed: readonly string[]): Check =>
   (key, value) => {
-    isString(key, value)
+    checkString(key, value)
     checkOneOf(key, value, allowed)
   }
 
-const isSome =
+const someOf =
   (allowed: readonly string[], renamed: KeyCheck['renamed'] = {}): Check =>
   (key, value) =>
     checkOneOf(key, value, allowed, { renamed })
 
 /** Metadata is compared with scalars. An empty object is rejected: it would match every letter. */
-const isMetadata: Check = (key, value) => {
+const checkMetadata: Check = (key, value) => {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw wrong(key, 'an object with metadata keys and values', value)
+    throw invalidValue(key, 'an object with metadata keys and values', value)
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined)
   if (entries.length === 0)
     throw new RedriveError('INVALID_INPUT', `${key} must name at least one key of the metadata`)
   for (const [name, inner] of entries)
     if (!isScalar(inner))
-      throw wrong(`${key}.${name}`, 'a string, a finite number, true, false or null', inner)
+      throw invalidValue(`${key}.${name}`, 'a string, a finite number, true, false or null', inner)
 }
 
 function isScalar(value: unknown): boolean {
@@ -129,52 +129,52 @@ const keyNames = {
 }
 
 const filterChecks: Record<keyof LetterFilter, Check> = {
-  ids: isList,
-  queue: isStringOrList,
-  state: isSome(states, stateNames),
-  category: isSome(categories),
-  priority: isSome(priorities),
-  policy: isOne(policies),
-  reason: isOne(reasons),
-  group: isString,
-  tag: isString,
-  lane: isString,
-  tenant: isString,
-  sourceId: isString,
-  metadata: isMetadata,
-  text: isString,
-  since: isTime,
-  until: isTime,
-  settledBefore: isTime,
-  expiresBefore: isTime,
-  dependent: isBoolean,
+  ids: checkStrings,
+  queue: checkStringOrStrings,
+  state: someOf(states, stateNames),
+  category: someOf(categories),
+  priority: someOf(priorities),
+  policy: oneOf(policies),
+  reason: oneOf(reasons),
+  group: checkString,
+  tag: checkString,
+  lane: checkString,
+  tenant: checkString,
+  sourceId: checkString,
+  metadata: checkMetadata,
+  text: checkString,
+  since: checkTime,
+  until: checkTime,
+  settledBefore: checkTime,
+  expiresBefore: checkTime,
+  dependent: checkBoolean,
 }
 
 const queryChecks: Record<keyof LetterQuery, Check> = {
   ...filterChecks,
-  order: isOne(orders),
+  order: oneOf(orders),
   limit: checkLimit,
-  cursor: isString,
-  payload: isBoolean,
+  cursor: checkString,
+  payload: checkBoolean,
 }
 
 /**
  * Rejects a filter with an unknown key, an unknown value, or a value of the wrong type. The error
- * names it and the nearest known one.
+ * names the key or value and the nearest known one.
  */
 export function checkFilter(filter: LetterFilter): void {
-  checkAll('the letter filter', filter, filterChecks)
+  checkFields('the letter filter', filter, filterChecks)
 }
 
-/** The same for a query: a filter with `order`, `limit`, `cursor` and `payload`. */
+/** Like `checkFilter`, for a query: a filter with `order`, `limit`, `cursor` and `payload`. */
 export function checkQuery(query: LetterQuery): void {
-  checkAll('the letter query', query, queryChecks)
+  checkFields('the letter query', query, queryChecks)
 }
 
-/** The same for a filter of letters to remove, which must have at least one condition. */
+/** Like `checkFilter`, for letters to remove: at least one condition is required. */
 export function checkRemoval(filter: LetterFilter): void {
   checkFilter(filter)
-  if (Object.values(filter).every((wanted) => wanted === undefined))
+  if (Object.values(filter).every((value) => value === undefined))
     throw new RedriveError(
       'INVALID_INPUT',
       `a filter without conditions would remove every letter: give at least one; for all letters, list the states (state: ${JSON.stringify(states)})`,
@@ -191,25 +191,28 @@ const searchKeys = keysOf<SearchOptions>({ payload: true, limit: true, among: tr
 
 /** Checks the query and options of a full-text search. */
 export function checkSearch(text: string, options: SearchOptions): void {
-  isString('the search text', text)
+  checkString('the search text', text)
   checkKeys('search options', options, searchKeys)
   const { payload, limit, among } = options
-  if (payload !== undefined) isBoolean('payload', payload)
+  if (payload !== undefined) checkBoolean('payload', payload)
   if (limit !== undefined) checkLimit('limit', limit)
   if (among !== undefined) checkFilter(among)
 }
 
 function checkLimit(key: string, value: unknown): void {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > maxLimit)
-    throw wrong(key, `an integer from 0 to ${maxLimit}`, value)
+    throw invalidValue(key, `an integer from 0 to ${maxLimit}`, value)
 }
 
-function checkAll(thing: string, value: object, checks: Record<string, Check>): void {
+function checkFields(thing: string, value: object, checks: Record<string, Check>): void {
   checkKeys(thing, value, Object.keys(checks), { renamed: keyNames })
   for (const [key, inner] of Object.entries(value))
     if (inner !== undefined) checks[key]!(key, inner)
 }
 
-function wrong(key: string, wanted: string, value: unknown): RedriveError {
-  return new RedriveError('INVALID_INPUT', `${key} must be ${wanted}, got ${describeValue(value)}`)
+function invalidValue(key: string, expected: string, value: unknown): RedriveError {
+  return new RedriveError(
+    'INVALID_INPUT',
+    `${key} must be ${expected}, got ${describeValue(value)}`,
+  )
 }

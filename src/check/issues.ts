@@ -4,13 +4,14 @@ import { checkObject, describeValue, hintFor, withoutUndefined } from './keys.ts
 import { nearest } from './nearest.ts'
 import { describeNode, enumOf, keysAt, nodeAt, type SchemaNode } from './schema-node.ts'
 
-/** An error that zod found, for people to read. */
+/** An issue of zod, formatted for people. */
 export interface FormattedIssue {
   path: readonly PropertyKey[]
   /** True: the last key of the path is not in the schema, and `text` says what to use instead. */
   isUnknownKey: boolean
   /**
-   * What is wrong with the value, what is allowed, and what was given. It reads on from the path.
+   * What is wrong with the value, what is allowed, and what was given. Follows the path in a
+   * sentence.
    */
   text: string
 }
@@ -44,8 +45,8 @@ function formatIssue(
     case 'unrecognized_keys':
       return issue.keys.map((key) => formatUnknownKey(key, path, subject))
     case 'invalid_union': {
-      const meant = closestForm(issue.errors)
-      if (meant) return meant.flatMap((inner) => formatIssue(inner, path, subject))
+      const closest = findClosestForm(issue.errors)
+      if (closest) return closest.flatMap((inner) => formatIssue(inner, path, subject))
       return describe(hasOwnMessage(issue) ? addGiven(issue.message) : describeWrong(path, subject))
     }
     case 'invalid_key':
@@ -65,10 +66,10 @@ function hasOwnMessage({ message }: Issue): boolean {
 }
 
 /**
- * Of several forms, the issues of the one that fits best: something in the value is wrong, not all
- * of it.
+ * The issues of the form that fits best: the value has this form, and only parts of the value are
+ * wrong. Undefined if no form fits.
  */
-function closestForm(forms: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
+function findClosestForm(forms: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   const inside = ({ code, path }: Issue): boolean => path.length > 0 || code === 'unrecognized_keys'
   const candidates = forms
     .map((issues) => issues.filter(inside))

@@ -35,7 +35,7 @@ export function checkKeys(
   const [key] = unknown
   throw new RedriveError(
     code,
-    `unknown key ${quoted(key)} in ${thing}: ${hintFor(key, known, renamed)}`,
+    `unknown key ${quote(key)} in ${thing}: ${hintFor(key, known, renamed)}`,
   )
 }
 
@@ -66,15 +66,14 @@ export function checkOneOf(
     if (!allowed.includes(one))
       throw new RedriveError(
         code,
-        `unknown ${thing} ${quoted(one)}: ${hintFor(one, allowed, renamed)}`,
+        `unknown ${thing} ${quote(one)}: ${hintFor(one, allowed, renamed)}`,
       )
   }
 }
 
 /**
- * Rejects names in a map that users give, such as settings by queue, which the schema of a map does
- * not check as others: it skips `__proto__`, and takes a map with a function under `constructor`
- * for no map.
+ * Rejects two names in a map such as settings by queue, because the schema of a map mishandles
+ * them: it skips `__proto__`, and does not accept a map with a function under `constructor`.
  */
 export function checkNames(thing: string, map: object | undefined): void {
   if (typeof map !== 'object' || map === null) return
@@ -86,7 +85,10 @@ export function checkNames(thing: string, map: object | undefined): void {
       ? 'constructor'
       : undefined
   if (name !== undefined)
-    throw new RedriveError('INVALID_CONFIG', `${thing}: "${name}" cannot be a name here`)
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      `${thing}: "${name}" is not allowed as a name, use another one`,
+    )
 }
 
 /** "did you mean …?" when a known name is close, otherwise the list of known names. */
@@ -96,20 +98,21 @@ export function hintFor(
   renamed: Readonly<Record<string, string>> = {},
 ): string {
   const near = Object.hasOwn(renamed, name) ? renamed[name] : nearest(name, known)
-  return near === undefined ? `known: ${known.join(', ')}` : `did you mean ${quoted(near)}?`
+  return near === undefined ? `known: ${known.join(', ')}` : `did you mean ${quote(near)}?`
 }
 
-function describeType(value: unknown): string {
-  if (value === null) return 'null'
-  return Array.isArray(value) ? 'an array' : typeof value
+/** The type of a value that may be a secret, for an error message. */
+export function describeType(value: unknown): string {
+  return typeof value === 'object' ? describeValue(value) : typeof value
 }
 
-function quoted(name: string): string {
+/** A name from outside, quoted and bounded, for an error message. */
+export function quote(name: string): string {
   return JSON.stringify(name.slice(0, 80))
 }
 
 /**
- * A short description of any value for an error message: a scalar as it is, an object by its class.
+ * A short description of a value for an error message: a scalar itself, an object by its class.
  */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string')

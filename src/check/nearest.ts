@@ -1,6 +1,6 @@
 /**
- * The known name that is closest to a mistyped one. Allowed are one edit per three characters, and
- * at least one. A prefix of a known name counts as one edit.
+ * The known name that is closest to a mistyped one: at most one edit per three characters, but at
+ * least one edit is allowed. A prefix of a known name counts as one edit.
  */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const scored = known.map((candidate) => ({

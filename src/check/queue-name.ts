@@ -1,4 +1,5 @@
 import { RedriveError } from '../errors.ts'
+import { describeValue } from './keys.ts'
 
 // oxlint-disable-next-line no-control-regex -- the pattern searches for control characters
 const unprintable = /[\u0000-\u001f\u007f]/
@@ -14,9 +15,8 @@ export function isQueueName(name: unknown): boolean {
  */
 export function checkQueueName(name: unknown): string {
   if (isQueueName(name)) return name as string
-  const got = typeof name === 'string' ? JSON.stringify(name.slice(0, 80)) : typeof name
   throw new RedriveError(
     'INVALID_INPUT',
-    `a queue name must be a string of 1 to 200 characters without control characters and lone surrogates, got ${got}`,
+    `a queue name must be a string of 1 to 200 characters without control characters and lone surrogates, got ${describeValue(name)}`,
   )
 }

@@ -24,7 +24,7 @@ export interface SchemaNode {
   writeOnly?: boolean
 }
 
-/** The alternatives of a node, flattened. A node without alternatives is its own only one. */
+/** The alternatives of a node, flattened. Without alternatives: the node itself. */
 export function choicesOf(node: SchemaNode): SchemaNode[] {
   const alternatives = [...(node.anyOf ?? []), ...(node.oneOf ?? [])]
   return alternatives.length === 0 ? [node] : alternatives.flatMap(choicesOf)
@@ -65,8 +65,7 @@ export function enumOf(node: SchemaNode): string[] {
 }
 
 /**
- * What a node accepts, as in "an integer from 0 to 10". Empty when the schema says nothing about
- * it.
+ * What a node accepts, as in "an integer from 0 to 10". Empty if the schema does not restrict it.
  */
 export function describeNode(node: SchemaNode): string {
   const choices = choicesOf(node)

@@ -51,9 +51,9 @@ export function readFilter(options: FilterOptions, nowMs: number): LetterFilter 
   // An empty string matches every letter; it is almost certainly an unset variable.
   if (text === '')
     throw new RedriveError('INVALID_INPUT', '--text is empty: give a string to search for')
-  const state = oneOf('state', states, options.state, stateNames)
-  const category = oneOf('category', categories, options.category)
-  const priority = oneOf('priority', priorities, options.priority)
+  const state = parseChoices('state', states, options.state, stateNames)
+  const category = parseChoices('category', categories, options.category)
+  const priority = parseChoices('priority', priorities, options.priority)
   return {
     ...(queue ? { queue } : {}),
     ...(state ? { state } : {}),
@@ -70,7 +70,7 @@ export function readFilter(options: FilterOptions, nowMs: number): LetterFilter 
 }
 
 /** Values may be repeated, or separated by commas. */
-function oneOf<T extends string>(
+function parseChoices<T extends string>(
   name: string,
   known: readonly T[],
   given: string[] | undefined,
@@ -79,8 +79,8 @@ function oneOf<T extends string>(
   return given
     ?.flatMap((list) => list.split(','))
     .map((value) => {
-      const found = known.find((one) => one === value.trim().toLowerCase())
-      if (found) return found
+      const match = known.find((one) => one === value.trim().toLowerCase())
+      if (match) return match
       const near = Object.hasOwn(renamed, value) ? renamed[value] : nearest(value, known)
       const hint = near ? `did you mean ${near}?` : `known: ${known.join(', ')}`
       throw new RedriveError('INVALID_INPUT', `unknown ${name} "${value}": ${hint}`)
@@ -97,12 +97,12 @@ function readMetadata(given: readonly string[]): NonNullable<LetterFilter['metad
           'INVALID_INPUT',
           `--metadata must be a key and a value such as customer=x, got "${pair}"`,
         )
-      return [key, scalarIn(text)]
+      return [key, parseScalar(text)]
     }),
   )
 }
 
-function scalarIn(text: string): JsonScalar {
+function parseScalar(text: string): JsonScalar {
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? text : (value as JsonScalar)
@@ -121,7 +121,7 @@ const unitMs: Record<string, number> = {
 }
 
 /** A future timestamp: a duration from now, or an ISO timestamp. */
-export function readAt(option: string, text: string, nowMs: number): string {
+export function readFutureTime(option: string, text: string, nowMs: number): string {
   return parseTimestamp(option, text, nowMs, 1)
 }
 

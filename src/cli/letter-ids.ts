@@ -1,13 +1,14 @@
+import { quote } from '../check/keys.ts'
 import { RedriveError } from '../errors.ts'
 import { states } from '../letter/letter.ts'
 import { writeCursor } from '../letter/query.ts'
 import type { Store } from '../store.ts'
-import { pages } from './pages.ts'
+import { readPages } from './pages.ts'
 
 /** Minimum length of an id prefix that is accepted. */
-const leastPrefix = 4
+const minPrefix = 4
 /** Minimum length of the prefixes in lists: ids of the same minute share fewer characters. */
-const leastShown = 8
+const minShown = 8
 /** Maximum number of ids in an error message. */
 const maxListed = 5
 /** Maximum number of letters with the same prefix that are searched for the right suffix. */
@@ -20,53 +21,49 @@ const maxScanned = 10_000
 export async function resolveId(store: Store, given: string): Promise<string> {
   const [exact] = await store.get([given])
   if (exact) return exact.id
-  const sourced = await bySource(store, given)
+  const sourced = await findBySource(store, given)
   if (sourced !== undefined) return sourced
   const parts = /^([0-9a-f-]{1,36})(?:(?:…|\.\.+)([0-9a-f-]{1,36}))?$/.exec(given.toLowerCase())
-  if (!parts) throw unknown(given)
+  if (!parts) throw notFound(given)
   const [, start = '', end = ''] = parts
-  if (start.length < leastPrefix)
-    throw invalid(
-      `${quoted(given)} is too short: give at least ${leastPrefix} characters of the id`,
-    )
-  const found = await matching(store, start, end)
-  if (found.length === 0) throw unknown(given)
+  if (start.length < minPrefix)
+    throw invalid(`${quote(given)} is too short: give at least ${minPrefix} characters of the id`)
+  const found = await findByPrefix(store, start, end)
+  if (found.length === 0) throw notFound(given)
   if (found.length === 1) return found[0]!
   throw invalid(
-    `${quoted(given)} is a prefix of several ids, give more characters: ${listed(found)}`,
+    `${quote(given)} is a prefix of several ids, give more characters: ${formatIds(found)}`,
   )
 }
 
-async function bySource(store: Store, sourceId: string): Promise<string | undefined> {
+async function findBySource(store: Store, sourceId: string): Promise<string | undefined> {
   const query = { sourceId, state: [...states], limit: maxListed + 1 }
   const { items } = await store.find(query)
   if (items.length > 1)
     throw invalid(
-      `${quoted(sourceId)} is the source id of several letters, give the id of one: ${listed(items.map(({ id }) => id))}`,
+      `${quote(sourceId)} is the source id of several letters, give the id of one: ${formatIds(items.map(({ id }) => id))}`,
     )
   return items[0]?.id
 }
 
-function listed(ids: readonly string[]): string {
+function formatIds(ids: readonly string[]): string {
   return `${ids.slice(0, maxListed).join(', ')}${ids.length > maxListed ? ', …' : ''}`
 }
 
-function unknown(given: string): RedriveError {
-  return new RedriveError('LETTER_NOT_FOUND', `no letter has the id or source id ${quoted(given)}`)
+function notFound(given: string): RedriveError {
+  return new RedriveError('LETTER_NOT_FOUND', `no letter has the id or source id ${quote(given)}`)
 }
 
 function invalid(message: string): RedriveError {
   return new RedriveError('INVALID_INPUT', message)
 }
 
-function quoted(text: string): string {
-  return JSON.stringify(text.slice(0, 80))
-}
-
-async function matching(store: Store, start: string, end: string): Promise<string[]> {
+async function findByPrefix(store: Store, start: string, end: string): Promise<string[]> {
   const found: string[] = []
   let scanned = 0
-  for await (const ids of pages((from) => neighbours(store, start, 'oldest', end ? 500 : 6, from)))
+  for await (const ids of readPages((from) =>
+    findNeighbours(store, start, 'oldest', end ? 500 : 6, from),
+  ))
     for (const id of ids) {
       if (!id.startsWith(start) || found.length > maxListed || ++scanned > maxScanned) return found
       if (id.endsWith(end)) found.push(id)
@@ -77,7 +74,7 @@ async function matching(store: Store, start: string, end: string): Promise<strin
 /**
  * The ids next to this string in the order of ids. A cursor need not be the position of a letter.
  */
-async function neighbours(
+async function findNeighbours(
   store: Store,
   text: string,
   order: 'oldest' | 'newest',
@@ -104,24 +101,25 @@ export async function shortIds(
   ids: readonly string[],
 ): Promise<(id: string) => string> {
   const length = await prefixLength(store, ids)
-  const both = (id: string): string => `${id.slice(0, timeLength)}…${id.slice(-endLength)}`
-  const shorter = length > timeLength + 1 + endLength && new Set(ids.map(both)).size === ids.length
-  return shorter ? both : (id) => id.slice(0, length)
+  const shorten = (id: string): string => `${id.slice(0, timeLength)}…${id.slice(-endLength)}`
+  const isShorter =
+    length > timeLength + 1 + endLength && new Set(ids.map(shorten)).size === ids.length
+  return isShorter ? shorten : (id) => id.slice(0, length)
 }
 
 async function prefixLength(store: Store, ids: readonly string[]): Promise<number> {
   const sorted = [...ids].sort()
-  const within = sorted.map((id, index) => shared(id, sorted[index + 1]) + 1)
-  if (ids.length > maxLookups) return Math.max(leastShown, ...within)
-  const nearby = ids.map(async (id) => {
-    const after = await neighbours(store, id, 'oldest', 1)
-    const before = await neighbours(store, id, 'newest', 1)
-    return Math.max(shared(id, after.items[0]), shared(id, before.items[0])) + 1
+  const lengthsInList = sorted.map((id, index) => sharedLength(id, sorted[index + 1]) + 1)
+  if (ids.length > maxLookups) return Math.max(minShown, ...lengthsInList)
+  const lengthsInStore = ids.map(async (id) => {
+    const after = await findNeighbours(store, id, 'oldest', 1)
+    const before = await findNeighbours(store, id, 'newest', 1)
+    return Math.max(sharedLength(id, after.items[0]), sharedLength(id, before.items[0])) + 1
   })
-  return Math.max(leastShown, ...(await Promise.all(nearby)))
+  return Math.max(minShown, ...(await Promise.all(lengthsInStore)))
 }
 
-function shared(id: string, other = ''): number {
+function sharedLength(id: string, other = ''): number {
   let length = 0
   while (length < id.length && id[length] === other[length]) length++
   return length

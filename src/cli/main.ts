@@ -20,15 +20,15 @@ import { addWork } from './commands/work.ts'
 import { RedriveError } from '../errors.ts'
 import { checkOneOf } from '../check/keys.ts'
 import { isSupportedNode, nodeAdvice } from '../backends/sqlite/node-version.ts'
-import { explain, tell, unwritten } from './failures.ts'
+import { explainError, formatError, explainWriteError } from './error-output.ts'
 
 const examples = `
 Examples:
   redrive list                                stored letters, newest first
-  redrive list --state parked --since 2h      what came and needs a person
+  redrive list --state parked --since 2h      new letters that need a person
   redrive show 01995c3a                       one letter, by the start of its id
   redrive retry --queue charge-card           run them again now
-  redrive list --json --all | jq .queue       for programs: a letter a line
+  redrive list --json --all | jq .queue       one letter per line, for programs
 
 The store is sqlite:redrive.db in this folder, unless --store, REDRIVE_STORE or
 redrive.yaml names another one.`
@@ -41,7 +41,7 @@ const manifest = JSON.parse(
  * Older versions of Node lack features that stores need, and would fail later with an unclear
  * error.
  */
-function mustBeNewEnough(): void {
+function checkNodeVersion(): void {
   const { node } = process.versions
   if (isSupportedNode(node)) return
   throw new RedriveError(
@@ -72,7 +72,7 @@ function addHelp(redrive: Command): void {
     })
 }
 
-function program(): Command {
+function createProgram(): Command {
   const redrive = new Command('redrive')
     .description('Manage dead letters: what failed, why, and what happens next.')
     .version(manifest.version, '-V, --version', 'print the version')
@@ -107,7 +107,7 @@ function program(): Command {
 }
 
 /** Whether --json was given, also if the rest of the command line is invalid. */
-function asJson(): boolean {
+function isJsonOutput(): boolean {
   const end = process.argv.indexOf('--')
   return process.argv.slice(2, end < 0 ? undefined : end).includes('--json')
 }
@@ -115,16 +115,16 @@ function asJson(): boolean {
 /** The reader of our output may stop early, as `head` does. Any other write error is reported. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
-  const explained = unwritten(error)
-  process.stderr.write(tell(explained, asJson()))
+  const explained = explainWriteError(error)
+  process.stderr.write(formatError(explained, isJsonOutput()))
   process.exit(explained.exit)
 })
 
 try {
-  mustBeNewEnough()
-  await program().parseAsync()
+  checkNodeVersion()
+  await createProgram().parseAsync()
 } catch (error) {
-  const explained = explain(error)
-  process.stderr.write(tell(explained, asJson()))
+  const explained = explainError(error)
+  process.stderr.write(formatError(explained, isJsonOutput()))
   process.exitCode = explained.exit
 }

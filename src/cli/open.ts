@@ -23,7 +23,7 @@ export interface ConfigOptions extends GlobalOptions {
 export interface Opened {
   url: string
   /** Problems of the configuration that only concern workers, as lines. */
-  missing: readonly string[]
+  configProblems: readonly string[]
   store: Store
   clock: Clock
 }
@@ -35,17 +35,19 @@ export interface OpenedQueue extends Opened {
 const defaultStore = 'sqlite:redrive.db'
 
 /** The store of --store, REDRIVE_STORE or the configuration. Default: redrive.db in this folder. */
-async function storeOf({ store }: GlobalOptions): Promise<Pick<Opened, 'url' | 'missing'>> {
-  const named = store ?? process.env['REDRIVE_STORE']
+async function resolveStore({
+  store,
+}: GlobalOptions): Promise<Pick<Opened, 'url' | 'configProblems'>> {
+  const url = store ?? process.env['REDRIVE_STORE']
   // An empty value is almost certainly an unset variable; the default store could be the wrong one.
-  if (named === '')
+  if (url === '')
     throw new RedriveError(
       'INVALID_INPUT',
       `${store === undefined ? 'REDRIVE_STORE' : '--store'} is empty: name a store such as sqlite:redrive.db, or remove it`,
     )
-  if (named !== undefined) return { url: named, missing: [] }
+  if (url !== undefined) return { url, configProblems: [] }
   const isConfigured = ['REDRIVE_CONFIG', 'REDRIVE_STORE_FILE'].some((name) => name in process.env)
-  if (!isConfigured && !existsSync('redrive.yaml')) return { url: defaultStore, missing: [] }
+  if (!isConfigured && !existsSync('redrive.yaml')) return { url: defaultStore, configProblems: [] }
   const [{ examineConfig }, { invalidConfig, formatProblem }, { readTextFile }] = await Promise.all(
     [
       import('../config/load.ts'),
@@ -54,9 +56,9 @@ async function storeOf({ store }: GlobalOptions): Promise<Pick<Opened, 'url' | '
     ],
   )
   const examined = examineConfig({ env: process.env, read: readTextFile })
-  if ('config' in examined) return { url: examined.config.store, missing: [] }
+  if ('config' in examined) return { url: examined.config.store, configProblems: [] }
   if (examined.store === undefined) throw invalidConfig(examined.problems)
-  return { url: examined.store, missing: examined.problems.map(formatProblem) }
+  return { url: examined.store, configProblems: examined.problems.map(formatProblem) }
 }
 
 /** The file of a store that is a file. */
@@ -93,17 +95,17 @@ export async function withStore<T>(
   use: (opened: Opened) => Promise<T>,
   { create = false } = {},
 ): Promise<T> {
-  const found = await findStore(options, create)
+  const opened = await findStore(options, create)
   try {
-    await found.store.open()
-    return await use(found)
+    await opened.store.open()
+    return await use(opened)
   } finally {
-    await found.store.close()
+    await opened.store.close()
   }
 }
 
 /**
- * The same with a queue, for commands that need more than the store. Loading the queue takes
+ * Opens a queue on the store, for commands that need more than the store. Loading the queue takes
  * longer.
  */
 export async function withQueue<T>(
@@ -111,12 +113,12 @@ export async function withQueue<T>(
   use: (opened: OpenedQueue) => Promise<T>,
   queueOptions: () => Promise<QueueOptions> | undefined = () => undefined,
 ): Promise<T> {
-  const more = await queueOptions()
-  const found = await findStore(options, false)
+  const extra = await queueOptions()
+  const opened = await findStore(options, false)
   const { DeadLetterQueue } = await import('../queue.ts')
-  const dlq = await DeadLetterQueue.open(found.store, { ...more, clock: found.clock })
+  const dlq = await DeadLetterQueue.open(opened.store, { ...extra, clock: opened.clock })
   try {
-    return await use({ ...found, dlq })
+    return await use({ ...opened, dlq })
   } finally {
     await dlq.close()
   }
@@ -124,7 +126,7 @@ export async function withQueue<T>(
 
 /** The store, not yet open. */
 async function findStore(options: GlobalOptions, create: boolean): Promise<Opened> {
-  const { url, missing } = await storeOf(options)
+  const { url, configProblems } = await resolveStore(options)
   if (/^memory:/i.test(url))
     throw new RedriveError(
       'INVALID_INPUT',
@@ -142,10 +144,10 @@ async function findStore(options: GlobalOptions, create: boolean): Promise<Opene
       'STORE_UNAVAILABLE',
       `the file ${file} is empty and contains no store: name the right one with --store sqlite:FILE or REDRIVE_STORE, or start the worker that creates it`,
     )
-  return { url, missing, store: await connect(url, systemClock), clock: systemClock }
+  return { url, configProblems, store: await connect(url, systemClock), clock: systemClock }
 }
 
 function isEmptyFile(file: string): boolean {
-  const there = statSync(file)
-  return there.isFile() && there.size === 0
+  const stats = statSync(file)
+  return stats.isFile() && stats.size === 0
 }

@@ -1,7 +1,7 @@
 import type { Page } from '../letter/query.ts'
 
 /** Yields all pages. */
-export async function* pages<T>(
+export async function* readPages<T>(
   read: (from: { cursor?: string }) => Promise<Page<T>>,
 ): AsyncGenerator<T[]> {
   for (let from: { cursor?: string } | undefined = {}; from;) {

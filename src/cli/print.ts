@@ -22,17 +22,17 @@ const sequences = /[\u001b\u009b]\[?[0-?]*[ -/]*[@-~]/g
  * Untrusted text of several lines: terminal sequences are removed, other control characters are
  * escaped.
  */
-export function block(text: string): string {
+export function escapeBlock(text: string): string {
   return escapeHidden(text.replace(sequences, '').replaceAll('\r\n', '\n').replaceAll('\t', '  '))
 }
 
 /** Untrusted text as one line. */
-export function line(text: string): string {
+export function escapeLine(text: string): string {
   return escapeHidden(text.replace(sequences, '').replaceAll(/\s+/g, ' ')).trim()
 }
 
 /** JSON with escaped control characters. It parses back to the same value. */
-export function json(value: unknown, indent?: number): string {
+export function toJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replaceAll(
     /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
     (hidden) =>
@@ -57,7 +57,7 @@ export function widthOf(text: string): number {
 }
 
 /** Cuts a string to a width, with an ellipsis at the end. */
-export function cut(text: string, width: number): string {
+export function truncate(text: string, width: number): string {
   if (widthOf(text) <= width) return text
   let result = ''
   let used = 0
@@ -74,14 +74,14 @@ export interface Column<Row> {
   cell: (row: Row) => string
   style?: (row: Row) => Style | undefined
   /** Minimum width, if the column may be cut. */
-  least?: number
-  right?: boolean
+  minWidth?: number
+  alignRight?: boolean
   /** True: the column is left out if the table is too wide. */
   optional?: boolean
 }
 
 /** Lines of a table that is no wider than `width`. Cells must be plain lines already. */
-export function table<Row>(
+export function formatTable<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
   width: number,
@@ -99,7 +99,7 @@ export function table<Row>(
       .trimEnd()
   const head = lineOf(columns.map((column, index) => padCell(column, column.title, widths[index]!)))
   return [
-    paint('dim', cut(head, width)),
+    paint('dim', truncate(head, width)),
     ...rows.map((row, at) =>
       lineOf(
         columns.map((column, index) =>
@@ -111,9 +111,9 @@ export function table<Row>(
 }
 
 function padCell<Row>(column: Column<Row>, text: string, width: number): string {
-  const fits = cut(text, width)
+  const fits = truncate(text, width)
   const space = ' '.repeat(Math.max(0, width - widthOf(fits)))
-  return column.right ? space + fits : fits + space
+  return column.alignRight ? space + fits : fits + space
 }
 
 /** Shrinks the last columns first, then removes optional ones. A column of width 0 is left out. */
@@ -129,16 +129,16 @@ function fitWidths<Row>(
     let over = visible.reduce((sum, one) => sum + one, gap * (visible.length - 1)) - width
     for (const [index, column] of [...columns.entries()].toReversed()) {
       if (over <= 0) return widths
-      if (column.least === undefined || widths[index] === 0) continue
-      const given = Math.min(over, Math.max(0, widths[index]! - column.least))
-      widths[index]! -= given
-      over -= given
+      if (column.minWidth === undefined || widths[index] === 0) continue
+      const shrunk = Math.min(over, Math.max(0, widths[index]! - column.minWidth))
+      widths[index]! -= shrunk
+      over -= shrunk
     }
     if (over <= 0) return widths
     const droppable = columns.findIndex((column, index) => column.optional && widths[index]! > 0)
     if (droppable === -1) return widths
     for (const [index, column] of columns.entries())
-      if (column.least !== undefined && widths[index]! > 0) widths[index] = natural[index]!
+      if (column.minWidth !== undefined && widths[index]! > 0) widths[index] = natural[index]!
     widths[droppable] = 0
   }
 }
@@ -151,18 +151,18 @@ const units: [ms: number, name: string][] = [
 ]
 
 /** A duration in its largest unit: "4 min", "2 h". */
-export function span(ms: number): string {
+export function formatDuration(ms: number): string {
   for (const [size, name] of units) if (ms >= size) return `${Math.floor(ms / size)} ${name}`
   return '0 s'
 }
 
 /** A timestamp relative to now: "in 4 min", "2 h ago", "now". */
-export function fromNow(atMs: number, nowMs: number): string {
+export function formatRelativeTime(atMs: number, nowMs: number): string {
   const distance = atMs - nowMs
   if (Math.abs(distance) < 1000) return 'now'
-  return distance > 0 ? `in ${span(distance)}` : `${span(-distance)} ago`
+  return distance > 0 ? `in ${formatDuration(distance)}` : `${formatDuration(-distance)} ago`
 }
 
-export function counted(count: number, what: string): string {
+export function formatCount(count: number, what: string): string {
   return `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`
 }

@@ -1,6 +1,6 @@
 import type { WriteStream } from 'node:tty'
 import type { Clock } from '../clock/clock.ts'
-import { cut } from './print.ts'
+import { truncate } from './print.ts'
 
 /** Shows the progress of a long operation. */
 export interface ProgressLine {
@@ -14,14 +14,14 @@ const everyMs = 100
 const clear = '\r\u001b[K'
 
 /** On a terminal one line that is overwritten; otherwise a line at every 10 %. */
-export function progressLine(
+export function createProgressLine(
   stream: Pick<WriteStream, 'write'> & { isTTY?: boolean; columns?: number },
   clock: Clock,
 ): ProgressLine {
-  return stream.isTTY ? overwriting(stream, clock) : plain(stream)
+  return stream.isTTY ? createTerminalLine(stream, clock) : createPlainLine(stream)
 }
 
-function overwriting(
+function createTerminalLine(
   stream: Pick<WriteStream, 'write'> & { columns?: number },
   clock: Clock,
 ): ProgressLine {
@@ -32,7 +32,7 @@ function overwriting(
       if (clock.mono() - shownMs < everyMs) return
       shownMs = clock.mono()
       dirty = true
-      stream.write(clear + cut(text, (stream.columns ?? 80) - 1))
+      stream.write(clear + truncate(text, (stream.columns ?? 80) - 1))
     },
     close() {
       if (dirty) stream.write(clear)
@@ -41,7 +41,7 @@ function overwriting(
   }
 }
 
-function plain(stream: Pick<WriteStream, 'write'>): ProgressLine {
+function createPlainLine(stream: Pick<WriteStream, 'write'>): ProgressLine {
   let tenth = 0
   return {
     show(text, share) {

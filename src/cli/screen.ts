@@ -23,7 +23,7 @@ export function openScreen(stream: WriteStream): Screen {
 
 class TerminalScreen implements Screen {
   readonly #stream: WriteStream
-  #last = ''
+  #lastKey = ''
   #open = true
   readonly #close = (): void => this.close()
 
@@ -38,9 +38,9 @@ class TerminalScreen implements Screen {
     if (!this.#open) return
     const visible = lines.slice(0, Math.max(1, this.#stream.rows - 1))
     const frame = visible.map((line) => line + restOfLine).join('\r\n')
-    const drawn = `${this.#stream.columns}x${this.#stream.rows} ${frame}`
-    if (drawn === this.#last) return
-    this.#last = drawn
+    const key = `${this.#stream.columns}x${this.#stream.rows} ${frame}`
+    if (key === this.#lastKey) return
+    this.#lastKey = key
     this.#stream.write(`${begin}${frame}\r\n${end}`)
   }
 

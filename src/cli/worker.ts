@@ -11,27 +11,27 @@ import { slack } from '../observers/notify/slack.ts'
 import { webhook } from '../observers/notify/webhook.ts'
 import { DeadLetterQueue } from '../queue.ts'
 import type { Handler } from '../redelivery/run.ts'
-import { sourcesOf } from './configured.ts'
+import { sourcesOf } from './check-config.ts'
 import { hideSecrets, type ConfigOptions } from './open.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 
 /** Redelivers with the configured handlers until a signal, or prints why there is nothing to do. */
 export async function runWorker(options: ConfigOptions): Promise<void> {
   const config = loadConfig(sourcesOf(options))
-  const off = switchedOff(config)
-  if (off === undefined) return work(mustHaveWork(config))
-  process.stdout.write(`${off}: nothing to do\n`)
+  const disabledBy = findDisablingSetting(config)
+  if (disabledBy === undefined) return run(requireHandlers(config))
+  process.stdout.write(`${disabledBy}: nothing to do\n`)
 }
 
 /** The setting that disables redelivery, if any. */
-function switchedOff({ options, settings }: Config): string | undefined {
+function findDisablingSetting({ options, settings }: Config): string | undefined {
   if (options.redeliver !== false) return undefined
   const { from = '' } = settings.find(({ key }) => key === 'redeliver') ?? {}
-  const twin = /^dlq_\w+/.exec(from)?.[0]
-  return `${twin ?? 'redeliver'} is false`
+  const alias = /^dlq_\w+/.exec(from)?.[0]
+  return `${alias ?? 'redeliver'} is false`
 }
 
-function mustHaveWork(config: Config): Config {
+function requireHandlers(config: Config): Config {
   if (config.handlers.size === 0)
     throw new RedriveError(
       'INVALID_CONFIG',
@@ -46,7 +46,7 @@ function mustHaveWork(config: Config): Config {
 }
 
 /** A worker that cannot reach its store exits with the reason instead of waiting. */
-async function mustOpen(url: string): Promise<void> {
+async function checkStoreOpens(url: string): Promise<void> {
   const store = await connect(url, systemClock)
   try {
     await store.open()
@@ -55,39 +55,39 @@ async function mustOpen(url: string): Promise<void> {
   }
 }
 
-async function work({ store, options, handlers, notify }: Config): Promise<void> {
-  await mustOpen(store)
+async function run({ store, options, handlers, notify }: Config): Promise<void> {
+  await checkStoreOpens(store)
   const logger = pino(
     { base: { pid: process.pid }, messageKey: 'message' },
     pino.destination({ fd: 1, sync: true }),
   )
-  const notifiers = notifiersOf(notify)
+  const notifiers = createNotifiers(notify)
   const dlq = await DeadLetterQueue.open(store, {
     ...options,
     clock: systemClock,
     observers: [logObserver(logger), ...notifiers],
   })
   const ending = new AbortController()
-  const handling = [...handlers].map(([queue, target]) => {
+  const targetHandlers = [...handlers].map(([queue, target]) => {
     const handler = handlerOf(target, systemClock)
-    dlq.handle(queue, endingWith(handler, ending.signal))
+    dlq.handle(queue, abortWith(handler, ending.signal))
     return handler
   })
-  const asked = askedToEnd(() => ending.abort())
+  const firstSignal = waitForSignal(() => ending.abort())
   dlq.start()
   logger.info({ store: hideSecrets(store), queues: [...handlers.keys()] }, 'worker started')
-  const signal = await asked
+  const signal = await firstSignal
   logger.info({ signal }, 'worker is stopping: waiting for running handlers')
   await dlq.close()
   await Promise.all([
-    ...handling.map((handler) => handler.close?.()),
+    ...targetHandlers.map((handler) => handler.close?.()),
     ...notifiers.map((one) => one.idle()),
   ])
   logger.info('worker stopped')
   if (signal === 'SIGINT') process.exitCode = stoppedExit
 }
 
-function notifiersOf(targets: Config['notify']): Notifier[] {
+function createNotifiers(targets: Config['notify']): Notifier[] {
   return [
     ...(targets.webhook ? [webhook(targets.webhook)] : []),
     ...(targets.slack ? [slack(targets.slack)] : []),
@@ -96,7 +96,7 @@ function notifiersOf(targets: Config['notify']): Notifier[] {
 }
 
 /** The same handler, whose runs are also aborted when the worker stops. */
-function endingWith(handler: Handler, ending: AbortSignal): Handler {
+function abortWith(handler: Handler, ending: AbortSignal): Handler {
   return (run) => handler({ ...run, signal: AbortSignal.any([run.signal, ending]) })
 }
 
@@ -105,15 +105,15 @@ function endingWith(handler: Handler, ending: AbortSignal): Handler {
  * programs that run letters are ended: otherwise they would continue while the next worker runs the
  * same letters.
  */
-function askedToEnd(abortAll: () => void): Promise<NodeJS.Signals> {
+function waitForSignal(abortAll: () => void): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
-    let asked = false
+    let isStopping = false
     const end = (signal: NodeJS.Signals): void => {
-      if (asked) {
+      if (isStopping) {
         abortAll()
         process.exit(stoppedExit)
       }
-      asked = true
+      isStopping = true
       resolve(signal)
     }
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end)

@@ -15,7 +15,7 @@ const maxRetryAfterMs = 30 * 24 * 3_600_000
  */
 export function toFailure(thrown: unknown, at: Timestamp): Failure {
   try {
-    return tell(thrown, { at, above: [], taken: [] })
+    return convert(thrown, { at, above: [], counts: [] })
   } catch {
     return { name: 'unknown', message: 'the thrown value could not be read', causes: [], at }
   }
@@ -39,23 +39,23 @@ export function isFailure(value: unknown, depth = 0): value is Failure {
 interface Walk {
   at: Timestamp
   above: object[]
-  taken: number[]
+  counts: number[]
 }
 
-function tell(thrown: unknown, walk: Walk): Failure {
+function convert(thrown: unknown, walk: Walk): Failure {
   const { at } = walk
   const depth = walk.above.length
   if (!isObject(thrown)) {
     const name = thrown === null ? 'null' : typeof thrown
-    return { name, message: clean(preview(thrown), limits.message >> depth), causes: [], at }
+    return { name, message: limitText(preview(thrown), limits.message >> depth), causes: [], at }
   }
   const message = read(thrown, 'message')
   const stack = read(thrown, 'stack')
   const errorLike = typeof message === 'string' || typeof stack === 'string'
   const { causes, note } = causesOf(thrown, walk)
   const failure: Failure = {
-    name: clean(nameOf(thrown, errorLike), limits.name),
-    message: clean(preview(message ?? thrown), limits.message >> depth) + note,
+    name: limitText(nameOf(thrown, errorLike), limits.name),
+    message: limitText(preview(message ?? thrown), limits.message >> depth) + note,
     causes,
     at,
   }
@@ -64,16 +64,17 @@ function tell(thrown: unknown, walk: Walk): Failure {
   const response = read(thrown, 'response') ?? read(thrown, '$response')
   const status = statusOf(thrown) ?? statusOf(response)
   if (status !== undefined) failure.status = status
-  const retryAfterMs = retryAfterOf(thrown, response, status, at) ?? saidWait(failure.message)
+  const retryAfterMs =
+    retryAfterOf(thrown, response, status, at) ?? parseWaitInMessage(failure.message)
   if (retryAfterMs !== undefined) failure.retryAfterMs = retryAfterMs
-  if (typeof stack === 'string') failure.stack = clean(stack, limits.stack >> depth)
+  if (typeof stack === 'string') failure.stack = limitText(stack, limits.stack >> depth)
   return failure
 }
 
 function causesOf(thing: object, walk: Walk): { causes: Failure[]; note: string } {
   const errors = read(thing, 'errors')
   const cause = causeOf(thing) ?? (isList(errors) ? undefined : javaCauseOf(thing))
-  // In some libraries this is a method.
+  // In some libraries `cause` is a method.
   const single = cause === undefined || cause === null || typeof cause === 'function' ? 0 : 1
   const total = single + (isList(errors) ? lengthOf(errors) : 0)
   if (total === 0) return { causes: [], note: '' }
@@ -89,8 +90,8 @@ function causesOf(thing: object, walk: Walk): { causes: Failure[]; note: string 
       circular += 1
       continue
     }
-    walk.taken[depth] = (walk.taken[depth] ?? 0) + 1
-    causes.push(tell(next, walk))
+    walk.counts[depth] = (walk.counts[depth] ?? 0) + 1
+    causes.push(convert(next, walk))
   }
   walk.above.pop()
   const leftOut = total - causes.length - circular
@@ -101,12 +102,12 @@ function causesOf(thing: object, walk: Walk): { causes: Failure[]; note: string 
 }
 
 /** Properties with the wrapped error in libraries that predate `cause`. */
-const wrapped = ['error', 'original', 'originalError', 'driverError', 'parent']
+const wrapperKeys = ['error', 'original', 'originalError', 'driverError', 'parent']
 
 function causeOf(thing: object): unknown {
   const cause = read(thing, 'cause')
   if (cause !== undefined && cause !== null) return cause
-  return wrapped
+  return wrapperKeys
     .map((key) => read(thing, key))
     .find((inner) => typeof read(inner, 'stack') === 'string')
 }
@@ -136,7 +137,7 @@ function javaCauseOf(thing: object): unknown {
 }
 
 function hasRoom(walk: Walk, depth: number): boolean {
-  return depth <= maxDepth && (walk.taken[depth] ?? 0) < maxPerLevel
+  return depth <= maxDepth && (walk.counts[depth] ?? 0) < maxPerLevel
 }
 
 /**
@@ -147,8 +148,8 @@ function nameOf(thing: object, errorLike: boolean): string {
   const own = errorLike ? read(thing, 'name') : undefined
   if (typeof own === 'string' && own !== '' && own !== 'Error') return own
   if (typeof thing === 'function') return 'function'
-  const made = read(read(thing, 'constructor'), 'name')
-  if (typeof made === 'string' && made !== '' && made !== 'Object') return made
+  const className = read(read(thing, 'constructor'), 'name')
+  if (typeof className === 'string' && className !== '' && className !== 'Object') return className
   return own === 'Error' ? own : 'object'
 }
 
@@ -159,7 +160,7 @@ function nameOf(thing: object, errorLike: boolean): string {
 function codeOf(thing: object): string | undefined {
   const code = read(thing, 'code')
   const named = nameLike(read(thing, 'apiId')) ?? (typeof code === 'string' ? code : typeOf(thing))
-  if (named !== undefined && named !== '') return clean(named, limits.code)
+  if (named !== undefined && named !== '') return limitText(named, limits.code)
   // The legacy numbers of a DOMException say less than its name and collide with gRPC codes.
   if (typeof code === 'number' && read(thing, 'constructor') !== DOMException) return String(code)
   const signal = read(thing, 'signal')
@@ -205,30 +206,30 @@ function retryAfterOf(
   at: Timestamp,
 ): number | undefined {
   return (
-    bounded(read(thing, 'retryAfterMs')) ??
-    waitOf(read(thing, 'retryAfter'), at) ??
-    askedWait(read(thing, 'headers'), status, at) ??
-    askedWait(read(response, 'headers'), status, at)
+    limitWait(read(thing, 'retryAfterMs')) ??
+    parseRetryAfter(read(thing, 'retryAfter'), at) ??
+    parseWaitInHeaders(read(thing, 'headers'), status, at) ??
+    parseWaitInHeaders(read(response, 'headers'), status, at)
   )
 }
 
 /** The delay in the headers: retry-after, or the reset time of an exhausted rate limit. */
-function askedWait(
+function parseWaitInHeaders(
   headers: unknown,
   status: number | undefined,
   at: Timestamp,
 ): number | undefined {
   if (!isObject(headers)) return undefined
-  const asked =
-    bounded(numberOf(header(headers, 'retry-after-ms'))) ??
-    waitOf(header(headers, 'retry-after'), at)
-  if (asked !== undefined || (status !== 403 && status !== 429)) return asked
+  const requested =
+    limitWait(numberOf(header(headers, 'retry-after-ms'))) ??
+    parseRetryAfter(header(headers, 'retry-after'), at)
+  if (requested !== undefined || (status !== 403 && status !== 429)) return requested
   const reset = numberOf(header(headers, 'x-ratelimit-reset'))
   if (reset === undefined || numberOf(header(headers, 'x-ratelimit-remaining')) !== 0)
     return undefined
   // A timestamp in milliseconds or seconds since 1970; smaller numbers are seconds from now.
   const resetMs = reset > 1e11 ? reset : reset * 1000
-  return bounded(reset > 1e9 ? Math.max(0, resetMs - toMs(at)) : resetMs)
+  return limitWait(reset > 1e9 ? Math.max(0, resetMs - toMs(at)) : resetMs)
 }
 
 function numberOf(value: unknown): number | undefined {
@@ -250,7 +251,7 @@ const unitsMs: ReadonlyMap<string, number> = new Map([
  * The delay in a message: "retry after 30", "try again in 1.5s", "in 1h2m3s", "in 2 hours and 5
  * minutes". Default unit: seconds.
  */
-function saidWait(message: string): number | undefined {
+function parseWaitInMessage(message: string): number | undefined {
   const match =
     /\b(?:retry|again) (?:after|in) (\d{1,7}(?:\.\d{1,6})?)(?![\d:/-]) ?([a-z]{0,10})/i.exec(
       message.slice(0, 1024),
@@ -260,30 +261,30 @@ function saidWait(message: string): number | undefined {
   const unitMs = unitsMs.get(unit)
   if (unitMs === undefined) return undefined
   const rest = unit === '' ? '' : message.slice(match.index + match[0].length, 1100)
-  return bounded(Number(match[1]) * unitMs + furtherWait(rest))
+  return limitWait(Number(match[1]) * unitMs + parseFurtherWait(rest))
 }
 
 const maxParts = 4
 
 /** The further parts of a delay, each with its unit. */
-function furtherWait(text: string, part = 1): number {
+function parseFurtherWait(text: string, part = 1): number {
   const next = /^(?:, ?| and )? ?(\d{1,7}(?:\.\d{1,6})?) ?([a-z]{1,10})/i.exec(text)
   const unitMs = next ? unitsMs.get(next[2]!.toLowerCase()) : undefined
   if (!next || unitMs === undefined || part === maxParts) return 0
-  return Number(next[1]) * unitMs + furtherWait(text.slice(next[0].length), part + 1)
+  return Number(next[1]) * unitMs + parseFurtherWait(text.slice(next[0].length), part + 1)
 }
 
 const httpDate = /^[A-Z][a-z]{2,8}, \d\d[ -][A-Z][a-z]{2}[ -]\d{2,4} \d\d:\d\d:\d\d GMT$/
 
 /** Seconds, as a number or a string, or an HTTP date. */
-function waitOf(value: unknown, at: Timestamp): number | undefined {
+function parseRetryAfter(value: unknown, at: Timestamp): number | undefined {
   const seconds = numberOf(value)
-  if (seconds !== undefined) return bounded(seconds * 1000)
+  if (seconds !== undefined) return limitWait(seconds * 1000)
   const text = typeof value === 'string' && value.length <= 100 ? value.trim() : ''
-  return httpDate.test(text) ? bounded(Date.parse(text) - toMs(at)) : undefined
+  return httpDate.test(text) ? limitWait(Date.parse(text) - toMs(at)) : undefined
 }
 
-function bounded(ms: unknown): number | undefined {
+function limitWait(ms: unknown): number | undefined {
   return typeof ms === 'number' && ms >= 0 ? Math.min(Math.ceil(ms), maxRetryAfterMs) : undefined
 }
 
@@ -318,7 +319,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** A well-formed, bounded copy: a slice would keep the whole long string in memory. */
-function clean(text: string, limit: number): string {
+function limitText(text: string, limit: number): string {
   if (text.length <= limit) return text.toWellFormed()
   const splitsPair = (text.charCodeAt(limit - 1) & 0xfc00) === 0xd800
   const cut = decoder.decode(encoder.encode(text.slice(0, splitsPair ? limit - 1 : limit)))

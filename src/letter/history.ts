@@ -15,7 +15,7 @@ export function appendHistory(
   return { history: longer, historyOmitted: omitted + excess }
 }
 
-/** A failure as stored in the history. */
+/** The part of a failure that is stored in the history. */
 export function inHistory(judged: {
   failure: Failure
   category: ErrorCategory

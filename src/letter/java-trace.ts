@@ -1,5 +1,5 @@
 /** One throwable of a Java stack trace. */
-export interface JavaThrown {
+export interface JavaThrowable {
   /** The class with its package: `java.net.SocketTimeoutException`. */
   type: string
   message: string
@@ -19,10 +19,10 @@ const header = /^([\p{L}_$][\p{L}\p{N}_$.]{0,299})(?:: |$)/u
  * The throwables of a Java stack trace, outermost first, each followed by its cause. Empty when the
  * string is no Java trace. Suppressed exceptions are left out: they did not lead to the failure.
  */
-export function readJavaTrace(trace: string): JavaThrown[] {
+export function readJavaTrace(trace: string): JavaThrowable[] {
   const start = trace.indexOf('\n\tat ')
   if (start < 0 || start > maxTrace) return []
-  const thrown: JavaThrown[] = []
+  const thrown: JavaThrowable[] = []
   let inFrames = false
   let from = 0
   for (let at = 0; at < trace.length && at < maxTrace;) {
@@ -30,12 +30,12 @@ export function readJavaTrace(trace: string): JavaThrown[] {
     const end = newline < 0 ? trace.length : newline
     const line = trace.slice(at, trace[end - 1] === '\r' ? end - 1 : end)
     const begins = thrown.length === 0 || line.startsWith(causedBy)
-    const found = begins ? thrownIn(line) : undefined
+    const throwable = begins ? parseThrowable(line) : undefined
     const last = thrown.at(-1)
-    if (found) {
+    if (throwable) {
       if (last) last.stack = trace.slice(from, at).trimEnd()
       if (thrown.length === maxThrown) return thrown
-      thrown.push(found)
+      thrown.push(throwable)
       from = at + (line.startsWith(causedBy) ? causedBy.length : 0)
       inFrames = false
     } else if (!last) return []
@@ -53,7 +53,7 @@ export function simpleName(type: string): string {
   return type.split(/[.$]/).findLast((part) => part !== '') ?? type
 }
 
-function thrownIn(line: string): JavaThrown | undefined {
+function parseThrowable(line: string): JavaThrowable | undefined {
   const text = line.startsWith(causedBy) ? line.slice(causedBy.length) : line
   const [whole, type] = header.exec(text) ?? []
   if (type === undefined) return undefined

@@ -86,16 +86,16 @@ export function countsOf({ action, entry }: Pick<Change, 'action' | 'entry'>): C
 
 /** The letter after the change. Stores that hold objects write exactly this. */
 export function withChange(letter: DeadLetter, change: Change): DeadLetter {
-  let kept: object = letter
+  let base: object = letter
   const set: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(change.set)) {
     // Null removes a field; undefined leaves it.
     if (value === undefined) continue
     if (value !== null) set[key] = value
-    else if (key in kept) kept = without(kept, key)
+    else if (key in base) base = without(base, key)
   }
   return {
-    ...kept,
+    ...base,
     ...set,
     ...appendHistory(letter.history, letter.historyOmitted, change.entry),
     version: letter.version + 1,
@@ -176,14 +176,14 @@ export function occur(letter: DeadLetter, newer: DeadLetter): DeadLetter {
   }
 }
 
-const atRest: Patch = { lease: null, retryAt: null }
+const unscheduled: Patch = { lease: null, retryAt: null }
 
 export function resolve(letter: Subject, by: Mover): Change {
   return change('resolve', letter, by, { ...resolvedPatch(by), ...clearPendingReview(letter) })
 }
 
 const resolvedPatch = ({ at }: Mover): Patch => ({
-  ...atRest,
+  ...unscheduled,
   state: 'resolved',
   reason: null,
   settledAt: at,
@@ -217,7 +217,7 @@ export function reschedule(
 export function exhaust(letter: Subject, by: Mover, to: Failed): Change {
   const set: Patch = {
     ...failurePatch(to),
-    ...atRest,
+    ...unscheduled,
     state: 'exhausted',
     reason: 'retries-exhausted',
     settledAt: by.at,
@@ -238,7 +238,7 @@ export function park(
 }
 
 function parkedPatch({ at }: Mover, reason: Reason): Patch {
-  return { ...atRest, state: 'parked', reason, review: { neededSince: at }, settledAt: at }
+  return { ...unscheduled, state: 'parked', reason, review: { neededSince: at }, settledAt: at }
 }
 
 /** The run is not counted, and the letter is due at once. */
@@ -390,7 +390,7 @@ function change(action: Move, letter: Subject, by: Mover, set: Patch, judged?: J
     ...(by.note === undefined ? {} : { note: by.note }),
   }
   const { version, epoch, lease } = letter
-  const held = lease ? { epoch, worker: lease.worker } : { epoch }
-  const guard = by.guard === 'epoch' ? held : { version }
+  const leaseGuard = lease ? { epoch, worker: lease.worker } : { epoch }
+  const guard = by.guard === 'epoch' ? leaseGuard : { version }
   return { id: letter.id, guard, action, set, entry }
 }

@@ -13,7 +13,7 @@ export function rankOf(priority: Priority): number {
   return priorities.indexOf(priority)
 }
 
-/** Smaller goes first. */
+/** The letter with the smallest score is claimed first. */
 export function claimScore(rank: number, dueMs: number): number {
   return dueMs + rank * ageingMs
 }

@@ -15,7 +15,7 @@ export function viewPayload(
   try {
     return view(payload, Math.min(Math.max(Math.trunc(maxChars) || 0, 0), 2 ** 24))
   } catch {
-    return '[a payload that cannot be shown]'
+    return '[a payload that cannot be displayed]'
   }
 }
 
@@ -37,7 +37,7 @@ function view(payload: Pick<Payload, 'bytes' | 'contentType'>, maxChars: number)
 }
 
 function cutMark(bytes: Uint8Array): string {
-  return `… [cut, ${bytes.length} bytes in all]`
+  return `… [cut, ${bytes.length} bytes in total]`
 }
 
 const tab = 0x09
@@ -84,7 +84,7 @@ function indent(text: string, maxChars: number): string {
 
 const perRow = 16
 
-/** Offset, bytes, and what of them is printable. */
+/** Offset, bytes, and printable characters. */
 function hexDump(bytes: Uint8Array, maxChars: number): string {
   const rows: string[] = []
   let chars = 0

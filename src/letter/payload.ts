@@ -16,7 +16,7 @@ interface Memory {
   utf8(text: string): Uint8Array
 }
 
-const itsOwn: Memory = {
+const ownMemory: Memory = {
   copyOf: (bytes) => new Uint8Array(bytes),
   utf8: (text) => encoder.encode(text),
 }
@@ -29,7 +29,7 @@ const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object
  */
 export const shared: Memory = {
   copyOf(bytes) {
-    // As long as it is, whatever it says: what else lies in that memory is nobody's business.
+    // The real length, even if the object overrides `length`: a longer copy would expose memory.
     const copy = Buffer.allocUnsafe(Reflect.get(typedArray, 'length', bytes) as number)
     copy.set(bytes)
     return copy
@@ -45,7 +45,7 @@ export const shared: Memory = {
 export function encodePayload(
   value: unknown,
   contentType?: string,
-  memory: Memory = itsOwn,
+  memory: Memory = ownMemory,
 ): Payload {
   const bytes = bytesOf(value, memory)
   if (bytes) return payload(bytes, contentType ?? 'application/octet-stream')
@@ -93,8 +93,8 @@ export function kindOf(contentType: string): 'json' | 'value' | 'text' | 'bytes'
 const charset = /;\s*charset\s*=\s*"?([^\s;"]+)"?/i
 
 /**
- * Bytes to text by the charset of the content type, UTF-8 unless it names one. Throws a TypeError
- * when they are no such text; `partial` allows for a last character that is cut in two.
+ * Decodes bytes by the charset of the content type. Default: UTF-8. Throws a TypeError if they are
+ * invalid; `partial` allows an incomplete last character.
  */
 export function decodeText(bytes: Uint8Array, contentType: string, partial = false): string {
   const label = charset.exec(contentType)?.[1] ?? 'utf-8'
@@ -106,19 +106,19 @@ export function decodeText(bytes: Uint8Array, contentType: string, partial = fal
   }
 }
 
-/** What we write is UTF-8, whatever charset was announced. */
+/** The content type with charset UTF-8, which is what we write. */
 function asUtf8(contentType: string): string {
   const label = charset.exec(contentType)?.[1] ?? 'utf-8'
   return /^utf-?8$/i.test(label) ? contentType : contentType.replace(charset, '; charset=utf-8')
 }
 
 function payload(bytes: Uint8Array, contentType: string, lossy = false): Payload {
-  const made: Payload = { bytes, contentType, size: bytes.byteLength, version: 1 }
-  if (lossy) made.lossy = true
-  return made
+  const encoded: Payload = { bytes, contentType, size: bytes.byteLength, version: 1 }
+  if (lossy) encoded.lossy = true
+  return encoded
 }
 
-/** A copy, when the value is bytes and nothing else, of this realm or another. */
+/** A copy if the value is an ArrayBuffer or Uint8Array of any realm. Undefined otherwise. */
 function bytesOf(value: unknown, memory: Memory): Uint8Array | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   try {
@@ -128,11 +128,11 @@ function bytesOf(value: unknown, memory: Memory): Uint8Array | undefined {
     const isBytes = ArrayBuffer.isView(value) && tag === '[object Uint8Array]'
     return isBytes ? memory.copyOf(value as Uint8Array) : undefined
   } catch {
-    return undefined // It lies about what it is, or its buffer was given away.
+    return undefined // The tag is false, or the buffer was transferred.
   }
 }
 
-/** The value as JSON, if JSON says all of it. Undefined otherwise. */
+/** The value as JSON, if JSON represents it exactly. Undefined otherwise. */
 function jsonOf(value: unknown): string | undefined {
   try {
     return isFaithful(value, 0, { nodes: 0 }) ? JSON.stringify(value) : undefined
@@ -142,9 +142,9 @@ function jsonOf(value: unknown): string | undefined {
 }
 
 /**
- * Whether JSON.parse gives back what JSON.stringify is about to see. Cheap rather than clever: a
- * cycle is found by its depth, and what is reached on many ways is counted on each. A getter that
- * answers otherwise the second time is not found out.
+ * Whether JSON.parse returns the same value that JSON.stringify gets. A fast check: a cycle is
+ * detected by its depth, and a shared object is counted each time. A getter that returns another
+ * value the second time is not detected.
  */
 function isFaithful(value: unknown, depth: number, count: { nodes: number }): boolean {
   switch (typeof value) {

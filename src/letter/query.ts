@@ -11,13 +11,13 @@ import type {
 import { sourceIdOf } from './source-id.ts'
 import type { Timestamp } from './time.ts'
 
-/** A value of metadata that a filter can ask for. */
+/** A metadata value that a filter can match. */
 export type JsonScalar = Exclude<Json, Json[] | { [key: string]: Json }>
 
 /**
- * Which letters. All given fields must match; a list means any of them, and an empty list matches
- * no letter. Without `state` or `ids`, archived letters are left out. Unknown keys and values are
- * rejected: see `checkFilter`.
+ * Selects letters. All given fields must match; a list matches any of its values, and an empty list
+ * matches no letter. Without `state` or `ids`, archived letters are left out. Unknown keys and
+ * values are rejected: see `checkFilter`.
  */
 export interface LetterFilter {
   ids?: string[]
@@ -27,98 +27,97 @@ export interface LetterFilter {
   priority?: Priority | Priority[]
   policy?: RetryPolicy['kind']
   reason?: Reason
-  /** A fingerprint: letters of one cause. */
+  /** A fingerprint: letters with the same cause. */
   group?: string
   tag?: string
   lane?: string
   tenant?: string
   /**
-   * The id that the source knows the work by: see `sourceIdOf`. Every store has an index for it.
+   * The id of the work in its source: see `sourceIdOf`. Every store has an index for it.
    */
   sourceId?: string
   /**
-   * Top-level keys of the metadata with the value that each must have. OpenSearch has an index for
-   * them; the other stores read each letter that the other conditions leave.
+   * Top-level metadata keys and their values. OpenSearch has an index for them; the other stores
+   * read each letter that matches the other conditions.
    */
   metadata?: { [key: string]: JsonScalar }
   /**
-   * Substring of the queue, or of the name, message or code of the last failure; case does not
-   * matter.
+   * Substring of the queue, or of the name, message or code of the last failure, case-insensitive.
    */
   text?: string
   /** Dead-lettered at or after. */
   since?: Timestamp
   /** Dead-lettered before. */
   until?: Timestamp
-  /** Came to rest before. */
+  /** Settled before. */
   settledBefore?: Timestamp
-  /** Has an `expiresAt` before. */
+  /** Expires before. */
   expiresBefore?: Timestamp
   /**
-   * True: still waits for letters that it depends on. The store alone knows, so `matches` leaves it
-   * to the store.
+   * True: the letter still waits for its dependencies. Only the store knows, so `matches` ignores
+   * it.
    */
   dependent?: boolean
 }
 
 /**
- * newest, oldest: by id, which is by time of capture. due: soonest retryAt first, letters without
- * one last. settled: longest at rest first, letters not at rest last.
+ * newest, oldest: by id, which is by time of capture. due: earliest retryAt first, letters without
+ * one last. settled: earliest settledAt first, letters without one last.
  */
 export const orders = ['newest', 'oldest', 'due', 'settled'] as const
 export type Order = (typeof orders)[number]
 
 export interface LetterQuery extends LetterFilter {
   order?: Order
-  /** Default: 50. At most 1,000; 0 gives none. */
+  /** Maximum number of letters, from 0 to 1,000. Default: 50. */
   limit?: number
   cursor?: string
-  /** True: whole letters, with bytes and history. */
+  /** True: complete letters, with payload bytes and history. */
   payload?: boolean
 }
 
 export interface Page<T> {
   items: T[]
-  /** Hand it back to get the next page. Absent on the last one. */
+  /** Pass it as `cursor` to get the next page. Absent on the last page. */
   cursor?: string
 }
 
 export const defaultLimit = 50
 export const maxLimit = 1000
 
-const among = <T>(wanted: T | T[] | undefined, value: T): boolean =>
+const isAmong = <T>(wanted: T | T[] | undefined, value: T): boolean =>
   wanted === undefined || (Array.isArray(wanted) ? wanted.includes(value) : wanted === value)
 
 /**
- * What a filter means. Stores that filter in another language must agree with this, and are tested
- * against it.
+ * Whether a letter matches a filter. This defines the meaning of filters: stores that filter in a
+ * query language are tested against it.
  */
 export function matches(letter: DeadLetter | LetterSummary, filter: LetterFilter): boolean {
   if (filter.state === undefined && filter.ids === undefined && letter.state === 'archived')
     return false
   return (
-    among(filter.ids, letter.id) &&
-    among(filter.queue, letter.queue) &&
-    among(filter.state, letter.state) &&
-    among(filter.category, letter.category) &&
-    among(filter.priority, letter.priority) &&
-    among(filter.policy, letter.policy.kind) &&
-    among(filter.reason, letter.reason) &&
-    among(filter.group, letter.fingerprint) &&
-    among(filter.lane, letter.lane) &&
-    among(filter.tenant, letter.tenant) &&
+    isAmong(filter.ids, letter.id) &&
+    isAmong(filter.queue, letter.queue) &&
+    isAmong(filter.state, letter.state) &&
+    isAmong(filter.category, letter.category) &&
+    isAmong(filter.priority, letter.priority) &&
+    isAmong(filter.policy, letter.policy.kind) &&
+    isAmong(filter.reason, letter.reason) &&
+    isAmong(filter.group, letter.fingerprint) &&
+    isAmong(filter.lane, letter.lane) &&
+    isAmong(filter.tenant, letter.tenant) &&
     (filter.sourceId === undefined || sourceIdOf(letter) === filter.sourceId.toWellFormed()) &&
     (filter.metadata === undefined || hasMetadata(letter, filter.metadata)) &&
     (filter.tag === undefined || letter.tags.includes(filter.tag)) &&
-    (filter.text === undefined || mentions(letter, filter.text)) &&
+    (filter.text === undefined || containsText(letter, filter.text)) &&
     (filter.since === undefined || letter.deadLetteredAt >= filter.since) &&
     (filter.until === undefined || letter.deadLetteredAt < filter.until) &&
-    before(letter.settledAt, filter.settledBefore) &&
-    before(letter.expiresAt, filter.expiresBefore)
+    isBefore(letter.settledAt, filter.settledBefore) &&
+    isBefore(letter.expiresAt, filter.expiresBefore)
   )
 }
 
-/** Own keys only: a key named `constructor` must not find what every object inherits. */
+/** Own keys only: a key named `constructor` must not match an inherited property. */
 function hasMetadata(
   { metadata }: DeadLetter | LetterSummary,
   wanted: { [key: string]: JsonScalar },
@@ -129,17 +128,17 @@ function hasMetadata(
   )
 }
 
-function before(at: Timestamp | undefined, limit: Timestamp | undefined): boolean {
+function isBefore(at: Timestamp | undefined, limit: Timestamp | undefined): boolean {
   return limit === undefined || (at !== undefined && at < limit)
 }
 
-function mentions(letter: DeadLetter | LetterSummary, text: string): boolean {
+function containsText(letter: DeadLetter | LetterSummary, text: string): boolean {
   const needle = text.toLowerCase()
   const { name, message, code } = letter.failure
   return [letter.queue, name, message, code].some((field) => field?.toLowerCase().includes(needle))
 }
 
-/** What letters sort by in this order; the id decides between equals. */
+/** The sort key of a letter in this order. Letters with equal keys sort by id. */
 export function sortKey(letter: DeadLetter | LetterSummary, order: Order): string {
   if (order === 'due') return letter.retryAt ?? '~'
   if (order === 'settled') return letter.settledAt ?? '~'
@@ -153,15 +152,15 @@ export interface CursorPosition {
 }
 
 /**
- * An opaque place in a list (keys and ids are ASCII). Not a secret and not trusted: it is parsed
- * like any other input.
+ * An opaque position in a list (keys and ids are ASCII). It is not a secret, and it is parsed like
+ * any other untrusted input.
  */
 export function writeCursor(position: CursorPosition): string {
   const { order, key, id } = position
   return btoa(JSON.stringify([order, key, id])).replaceAll('=', '')
 }
 
-/** Undefined when the text is not a cursor for this order. */
+/** Undefined if the string is not a cursor for this order. */
 export function readCursor(text: string, order: Order): CursorPosition | undefined {
   try {
     const parsed: unknown = JSON.parse(atob(text))

@@ -1,4 +1,4 @@
-/** Ways to look at what a stranger gave us: nothing that it does when it is read gets through. */
+// Reads values from outside. A getter or proxy that throws counts as absent.
 
 export function isObject(value: unknown): value is object {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'
@@ -12,7 +12,7 @@ export function isList(value: unknown): value is readonly unknown[] {
   }
 }
 
-/** A property of anything: what throws when it is read is as good as absent. */
+/** A property of any value. Undefined if the value is not an object, or if reading throws. */
 export function read(thing: unknown, key: PropertyKey): unknown {
   if (!isObject(thing)) return undefined
   try {
@@ -20,4 +20,9 @@ export function read(thing: unknown, key: PropertyKey): unknown {
   } catch {
     return undefined
   }
+}
+
+/** Whether the value has all of these methods. */
+export function hasMethods(value: unknown, ...names: PropertyKey[]): boolean {
+  return names.every((name) => typeof read(value, name) === 'function')
 }

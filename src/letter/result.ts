@@ -1,16 +1,16 @@
 import { read } from './reading.ts'
 
 /**
- * What work may return to say that it failed without throwing. With `remaining` it says that part
- * of it is done: the next run gets that as its input, in place of what this run got, unless it is
- * too large to be kept. The payload gets its next version then, and the first one stays.
+ * What work may return to report a failure without throwing. `remaining` reports a partial result:
+ * it replaces the input of the next run, unless it is too large to be stored. The payload gets a
+ * new version; the first version stays stored.
  */
 export interface FailedResult {
   ok: false
   error: unknown
   /** The input of the next run. Default: the same input. */
   remaining?: unknown
-  /** What the history says about it. */
+  /** A note for the history. */
   note?: string
 }
 
@@ -21,7 +21,7 @@ export function isFailedResult(value: unknown): value is FailedResult {
 const maxNote = 500
 
 /**
- * What failed work returned, each part read once, or undefined when it says nothing of a failure.
+ * Reads a returned failure, each property once. Undefined if the value does not report a failure.
  * Never throws.
  */
 export function failedResultOf(value: unknown): FailedResult | undefined {

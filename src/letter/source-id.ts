@@ -3,7 +3,7 @@ import type { DeadLetter } from './letter.ts'
 type Sourced = Pick<DeadLetter, 'source' | 'task'>
 
 /**
- * The id that the source of a letter knows the work by: `taskId` of a workflow, `messageId` of a
+ * The id of the work in the source of a letter: `taskId` of a workflow, `messageId` of a
  * mailbox, `streamId` of a pipeline, and for an operation the id of its task. Undefined when the
  * source has none. Always well-formed Unicode.
  */

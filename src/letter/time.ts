@@ -1,27 +1,25 @@
-import { remembered } from './remembered.ts'
+import { memoize } from './memoize.ts'
 
 /**
- * A moment as it stands in a letter: ISO-8601, UTC, milliseconds. Such strings sort as the moments
- * do.
+ * A timestamp in a letter: ISO-8601, UTC, milliseconds. Such strings sort in the order of time.
  */
 export type Timestamp = string
 
-/** Years beyond 9999 are written with a sign, and would no longer sort as text. */
+/** Years after 9999 are written with a sign, and would not sort as strings. */
 const lastMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /**
- * A whole minute up to its seconds: "2026-01-04T09:30:". Moments come in bursts: the minutes of
- * now, and of when to try again, are asked for over and over.
+ * The part of a timestamp before its seconds: "2026-01-04T09:30:". Memoized, because most
+ * timestamps are in a few minutes: now, and the next retries.
  */
-const minuteOf = remembered(100, (ms: number) => new Date(ms).toISOString().slice(0, 17))
+const minuteOf = memoize(100, (ms: number) => new Date(ms).toISOString().slice(0, 17))
 
 /**
- * The last millisecond of which there is a date at all. What comes from outside and lies beyond is
- * no moment.
+ * The last millisecond that a Date can represent. Larger values from outside are invalid.
  */
 export const latestMs = 8.64e15
 
-/** Milliseconds to a moment. Moments before 1970 or after 9999 are pulled back to those ends. */
+/** Milliseconds to a timestamp. Values before 1970 or after 9999 are clamped to that range. */
 export function toTimestamp(ms: number): Timestamp {
   const whole = Math.min(Math.max(Math.trunc(ms), 0), lastMs)
   const rest = whole % 60_000
@@ -31,7 +29,7 @@ export function toTimestamp(ms: number): Timestamp {
 
 const digits = (value: number, count: number): string => String(value).padStart(count, '0')
 
-/** A moment to milliseconds. NaN when the text is no moment. */
+/** A timestamp to milliseconds. NaN if the string is not a timestamp. */
 export function toMs(at: Timestamp): number {
   return Date.parse(at)
 }

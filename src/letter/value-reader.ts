@@ -1,103 +1,103 @@
 import { attempt, byteKinds, errorFields, maxDepth } from './value-writer.ts'
 
 /**
- * The value again. Throws a SyntaxError or TypeError when the text is not what `encodeValue`
- * writes.
+ * Decodes the output of `encodeValue`. Throws a SyntaxError or TypeError for any other string.
  */
 export function decodeValue(text: string): unknown {
   try {
     return new Reader().read(JSON.parse(text), 0)
   } catch (error) {
-    // The parser quotes the text it stumbles over, and what a payload holds has no place in a
-    // message.
+    // The message of the parser quotes the payload, which must not appear in an error message.
     if (error instanceof SyntaxError) throw new SyntaxError('the payload is not valid JSON')
     if (error instanceof TypeError) throw error
-    throw new TypeError('the payload is not a value of ours', { cause: error })
+    throw new TypeError('the payload is not a valid encoded value', { cause: error })
   }
 }
 
-/** Deeper than the writer goes: a cut container is a level of its own. */
+/** More than the depth of the writer: each cut container adds a level. */
 const maxReadDepth = 2 * maxDepth + 2
 
 class Reader {
-  readonly #made: unknown[] = []
+  readonly #objects: unknown[] = []
 
   read(node: unknown, depth: number): unknown {
     if (typeof node !== 'object' || node === null) return node
     if (depth > maxReadDepth) throw new TypeError(`the payload is nested deeper than ${maxDepth}`)
-    if (Array.isArray(node)) return this.#items(this.#keep(node), node, depth)
+    if (Array.isArray(node)) return this.#readItems(this.#register(node), node, depth)
     return Object.hasOwn(node, '$')
-      ? this.#marked(node as Record<string, unknown>, depth)
-      : this.#fields(node, depth)
+      ? this.#readMarker(node as Record<string, unknown>, depth)
+      : this.#readFields(node, depth)
   }
 
-  #marked(node: Record<string, unknown>, depth: number): unknown {
+  #readMarker(node: Record<string, unknown>, depth: number): unknown {
     const given = node['$']
-    if (!Array.isArray(given) || Object.keys(node).length !== 1) throw malformed('')
+    if (!Array.isArray(given) || Object.keys(node).length !== 1) throw malformedMarker('')
     const [name, first, second] = given as unknown[]
     switch (name) {
       case 'undefined':
         return undefined
       case 'lost':
-        return this.#keep(undefined)
+        return this.#register(undefined)
       case 'ref':
-        return this.#again(first)
+        return this.#resolveReference(first)
       case 'cut':
         return this.read(first, depth + 1)
       case 'object':
       case 'instance':
-        return this.#fields(fieldsOf(first, name), depth)
+        return this.#readFields(fieldsOf(first, name), depth)
       case 'error':
-        return this.#error(fieldsOf(first, name), depth)
+        return this.#readError(fieldsOf(first, name), depth)
       case 'map':
-        return this.#map(listOf(first, name), depth)
+        return this.#readMap(listOf(first, name), depth)
       case 'set':
-        return this.#set(listOf(first, name), depth)
+        return this.#readSet(listOf(first, name), depth)
       case 'number':
       case 'bigint':
         return scalars[name](textOf(first, name))
       case 'date':
-        return this.#keep(first === null ? new Date(Number.NaN) : dateOf(textOf(first, name)))
+        return this.#register(first === null ? new Date(Number.NaN) : dateOf(textOf(first, name)))
       case 'regexp':
-        return this.#keep(made(name, () => new RegExp(textOf(first, name), textOf(second, name))))
+        return this.#register(
+          create(name, () => new RegExp(textOf(first, name), textOf(second, name))),
+        )
       case 'url':
-        return this.#keep(made(name, () => new URL(textOf(first, name))))
+        return this.#register(create(name, () => new URL(textOf(first, name))))
       case 'boxed':
-        return this.#keep(textOf(first, name))
+        return this.#register(textOf(first, name))
       case 'bytes':
-        return this.#keep(bytesOf(textOf(first, name), textOf(second, name)))
+        return this.#register(bytesOf(textOf(first, name), textOf(second, name)))
       default:
-        throw malformed('of an unknown kind')
+        throw malformedMarker('of an unknown kind')
     }
   }
 
-  #keep<T>(made: T): T {
-    this.#made.push(made)
-    return made
+  #register<T>(object: T): T {
+    this.#objects.push(object)
+    return object
   }
 
-  #again(number: unknown): unknown {
-    if (typeof number !== 'number' || !(number in this.#made)) throw malformed('ref')
-    return this.#made[number]
+  #resolveReference(number: unknown): unknown {
+    if (typeof number !== 'number' || !(number in this.#objects)) throw malformedMarker('ref')
+    return this.#objects[number]
   }
 
-  #items(into: unknown[], nodes: readonly unknown[], depth: number): unknown[] {
+  #readItems(into: unknown[], nodes: readonly unknown[], depth: number): unknown[] {
     for (const [index, node] of nodes.entries()) into[index] = this.read(node, depth + 1)
     return into
   }
 
   /**
-   * In place: the parser has made every key an own property, `__proto__` too, and assigning keeps
-   * it so.
+   * Reads in place: JSON.parse made every key an own property, including `__proto__`, so
+   * assignments are safe.
    */
-  #fields(node: object, depth: number): object {
-    const fields = this.#keep(node as Record<string, unknown>)
+  #readFields(node: object, depth: number): object {
+    const fields = this.#register(node as Record<string, unknown>)
     for (const key of Object.keys(fields)) fields[key] = this.read(fields[key], depth + 1)
     return fields
   }
 
-  #map(pairs: unknown[], depth: number): Map<unknown, unknown> {
-    const map = this.#keep(new Map<unknown, unknown>())
+  #readMap(pairs: unknown[], depth: number): Map<unknown, unknown> {
+    const map = this.#register(new Map<unknown, unknown>())
     for (const pair of pairs) {
       const [key, value] = listOf(pair, 'map')
       map.set(this.read(key, depth + 1), this.read(value, depth + 1))
@@ -105,14 +105,14 @@ class Reader {
     return map
   }
 
-  #set(items: unknown[], depth: number): Set<unknown> {
-    const set = this.#keep(new Set<unknown>())
+  #readSet(items: unknown[], depth: number): Set<unknown> {
+    const set = this.#register(new Set<unknown>())
     for (const item of items) set.add(this.read(item, depth + 1))
     return set
   }
 
-  #error(fields: Record<string, unknown>, depth: number): Error {
-    const error = this.#keep(newError(fields['name']))
+  #readError(fields: Record<string, unknown>, depth: number): Error {
+    const error = this.#register(newError(fields['name']))
     for (const key of Object.keys(fields)) {
       const value = this.read(fields[key], depth + 1)
       if (key === 'name' && value === error.name) continue
@@ -146,50 +146,51 @@ function newError(name: unknown): Error {
 
 const scalars = {
   number: (text: string): number => {
-    if (!['NaN', 'Infinity', '-Infinity', '-0'].includes(text)) throw malformed('number')
+    if (!['NaN', 'Infinity', '-Infinity', '-0'].includes(text)) throw malformedMarker('number')
     return Number(text)
   },
   bigint: (text: string): bigint => {
-    if (!/^-?(\d+|0x[\da-f]+)$/.test(text)) throw malformed('bigint')
+    if (!/^-?(\d+|0x[\da-f]+)$/.test(text)) throw malformedMarker('bigint')
     return text.startsWith('-') ? -BigInt(text.slice(1)) : BigInt(text)
   },
 }
 
 function dateOf(text: string): Date {
   const date = new Date(text)
-  if (Number.isNaN(date.getTime())) throw malformed('date')
+  if (Number.isNaN(date.getTime())) throw malformedMarker('date')
   return date
 }
 
-/** What `make` makes; when it refuses, it is the marker that is wrong. */
-function made<T extends object>(name: string, make: () => T): T {
+/** The result of `make`. If it throws, the marker is malformed. */
+function create<T extends object>(name: string, make: () => T): T {
   const result = attempt(make)
-  if (result === undefined) throw malformed(name)
+  if (result === undefined) throw malformedMarker(name)
   return result
 }
 
 function bytesOf(kind: string, base64: string): object {
   const make = byteKinds.get(kind)
   if (!make || base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64))
-    throw malformed('bytes')
-  return made('bytes', () => make(new Uint8Array(Buffer.from(base64, 'base64')).buffer))
+    throw malformedMarker('bytes')
+  return create('bytes', () => make(new Uint8Array(Buffer.from(base64, 'base64')).buffer))
 }
 
 function textOf(value: unknown, name: string): string {
-  if (typeof value !== 'string') throw malformed(name)
+  if (typeof value !== 'string') throw malformedMarker(name)
   return value
 }
 
 function listOf(value: unknown, name: string): unknown[] {
-  if (!Array.isArray(value)) throw malformed(name)
+  if (!Array.isArray(value)) throw malformedMarker(name)
   return value
 }
 
 function fieldsOf(value: unknown, name: string): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed(name)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw malformedMarker(name)
   return value as Record<string, unknown>
 }
 
-function malformed(name: string): TypeError {
+function malformedMarker(name: string): TypeError {
   return new TypeError(`the payload has a malformed marker ${name}`.trimEnd())
 }

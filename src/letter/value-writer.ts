@@ -1,17 +1,17 @@
 /**
- * JS values that JSON has no word for, as JSON text. It reads like the value would in JSON; where
- * JSON has no word stands a marker, an object with the one key `$`:
- * `{"$":["date","2026-01-01T00:00:00.000Z"]}`. What cannot be kept becomes `{"$":["lost", what]}`
- * and reads back as undefined.
+ * Encodes JS values that JSON cannot represent. The output is JSON; a value without a JSON form
+ * becomes a marker, an object with the single key `$`:
+ * `{"$":["date","2026-01-01T00:00:00.000Z"]}`. A value that cannot be stored becomes `{"$":["lost",
+ * what]}` and is decoded as undefined.
  *
  * Objects, arrays and lost markers are numbered in the order in which they open; `{"$":["ref",
- * number]}` means the same one again. Writer and reader count alike, so the writer takes an object
- * apart before it writes the first child, and nothing that has a number is given up halfway.
+ * number]}` refers to an earlier one. Writer and reader must count alike, so the writer inspects an
+ * object before it writes the first child, and never abandons an object that has a number.
  */
 export const maxDepth = 500
 export const maxNodes = 1_000_000
 
-/** The text, and whether something was lost on the way. Never throws. */
+/** The JSON, and whether a part of the value was lost. Never throws. */
 export function encodeValue(value: unknown): { text: string; lossy: boolean } {
   try {
     const writer = new Writer()
@@ -31,8 +31,7 @@ export function isPlain(prototype: object | null): boolean {
 }
 
 /**
- * Whether an array has properties beside its elements. Names come after indices in the order of
- * keys.
+ * Whether an array has named properties. In the order of keys, names come after indices.
  */
 function hasNames(array: readonly unknown[]): boolean {
   const last = Object.keys(array).at(-1)
@@ -40,10 +39,10 @@ function hasNames(array: readonly unknown[]): boolean {
 }
 
 /**
- * Whether there is more to it than the built-in class knows: it is of a subclass, or has properties
- * of its own.
+ * Whether a marker of the built-in class would lose something: the value is of a subclass, or has
+ * own properties.
  */
-function hasMore(value: object, tag: string, className: string): boolean {
+function hasExtraState(value: object, tag: string, className: string): boolean {
   if (className !== tag && className !== 'Buffer') return true
   return !ArrayBuffer.isView(value) && tag !== 'String' && Object.keys(value).length > 0
 }
@@ -52,8 +51,7 @@ function hasMore(value: object, tag: string, className: string): boolean {
 type Marker = [name: string, ...strings: string[]]
 
 /**
- * What there is to write of an object. Elements and fields are still to be read: each may be a
- * getter.
+ * The parts of an object to write. Elements and fields are read later: each may be a getter.
  */
 type Parts =
   | { kind: 'whole'; marker: Marker }
@@ -65,7 +63,7 @@ type Parts =
 class Writer {
   lossy = false
   #nodes = 0
-  #numbers = 0
+  #nextNumber = 0
   readonly #seen = new Map<object, number>()
 
   write(value: unknown, depth: number): string {
@@ -82,36 +80,36 @@ class Writer {
       case 'bigint':
         return marker(['bigint', `"${digits(value)}"`])
       case 'symbol':
-        return this.#lost(`symbol ${value.description ?? ''}`)
+        return this.#writeLost(`symbol ${value.description ?? ''}`)
       case 'function':
-        return this.#lost(`function ${attempt(() => String(value.name)) ?? ''}`)
+        return this.#writeLost(`function ${attempt(() => String(value.name)) ?? ''}`)
       case 'object':
-        return value === null ? 'null' : this.#object(value, depth)
+        return value === null ? 'null' : this.#writeObject(value, depth)
     }
   }
 
-  #object(value: object, depth: number): string {
+  #writeObject(value: object, depth: number): string {
     const known = this.#seen.get(value)
     if (known !== undefined) return marker(['ref', String(known)])
-    if (depth > maxDepth) return this.#lost(`nested deeper than ${maxDepth}`)
-    const parts = attempt(() => this.#takeApart(value))
-    if (parts === undefined) return this.#lost('an object that cannot be read')
-    if (parts.kind === 'lost') return this.#lost(parts.what)
-    this.#seen.set(value, this.#numbers++)
+    if (depth > maxDepth) return this.#writeLost(`nested deeper than ${maxDepth}`)
+    const parts = attempt(() => this.#inspect(value))
+    if (parts === undefined) return this.#writeLost('an object that cannot be read')
+    if (parts.kind === 'lost') return this.#writeLost(parts.what)
+    this.#seen.set(value, this.#nextNumber++)
     switch (parts.kind) {
       case 'whole':
         return marker(parts.marker)
       case 'list':
-        return this.#list(parts, depth)
+        return this.#writeList(parts, depth)
       case 'pairs':
-        return this.#pairs(parts, depth)
+        return this.#writePairs(parts, depth)
       case 'fields':
-        return this.#fields(value, parts, depth)
+        return this.#writeFields(value, parts, depth)
     }
   }
 
   /** Throws when the object cannot be read. */
-  #takeApart(value: object): Parts {
+  #inspect(value: object): Parts {
     const plain = isPlain(Object.getPrototypeOf(value))
     const hidden = Object.getOwnPropertySymbols(value)
     if (hidden.some((key) => Object.prototype.propertyIsEnumerable.call(value, key)))
@@ -126,25 +124,25 @@ class Writer {
     }
     const className = attempt(() => String(value.constructor.name)) ?? ''
     const tag = Object.prototype.toString.call(value).slice(8, -1)
-    const builtin = attempt(() => takeApartBuiltin(value, tag, className))
+    const builtin = attempt(() => inspectBuiltin(value, tag, className))
     if (builtin) {
-      if (builtin.kind !== 'fields' && hasMore(value, tag, className)) this.lossy = true
+      if (builtin.kind !== 'fields' && hasExtraState(value, tag, className)) this.lossy = true
       return builtin
     }
     this.lossy = true
     return { kind: 'fields', keys: Object.keys(value), as: 'instance', className }
   }
 
-  #list({ items, as }: Extract<Parts, { kind: 'list' }>, depth: number): string {
+  #writeList({ items, as }: Extract<Parts, { kind: 'list' }>, depth: number): string {
     const { length } = items
     let out = ''
     let index = 0
     for (; index < length && this.#hasRoom(); index++)
-      out += (index > 0 ? ',' : '') + this.#property(items, index, depth)
+      out += (index > 0 ? ',' : '') + this.#writeProperty(items, index, depth)
     return cut(as ? marker([as, `[${out}]`]) : `[${out}]`, length - index)
   }
 
-  #pairs({ pairs }: Extract<Parts, { kind: 'pairs' }>, depth: number): string {
+  #writePairs({ pairs }: Extract<Parts, { kind: 'pairs' }>, depth: number): string {
     let out = ''
     let index = 0
     for (const [key, value] of pairs) {
@@ -155,26 +153,26 @@ class Writer {
     return cut(marker(['map', `[${out}]`]), pairs.length - index)
   }
 
-  #fields(value: object, parts: Extract<Parts, { kind: 'fields' }>, depth: number): string {
+  #writeFields(value: object, parts: Extract<Parts, { kind: 'fields' }>, depth: number): string {
     const { as, className } = parts
-    const keys = inOrder(parts.keys)
+    const keys = sortLikeParser(parts.keys)
     let out = ''
     let index = 0
     for (const key of keys) {
       if (!this.#hasRoom()) break
       const comma = index++ > 0 ? ',' : ''
-      out += `${comma}${quote(key)}:${this.#property(value, key, depth)}`
+      out += `${comma}${quote(key)}:${this.#writeProperty(value, key, depth)}`
     }
     const name = className === undefined ? [] : [JSON.stringify(className.slice(0, 200))]
     return cut(as ? marker([as, `{${out}}`, ...name]) : `{${out}}`, keys.length - index)
   }
 
-  #property(holder: object, key: string | number, depth: number): string {
+  #writeProperty(holder: object, key: string | number, depth: number): string {
     let value: unknown
     try {
       value = (holder as Record<string | number, unknown>)[key]
     } catch {
-      return this.#lost('a property that cannot be read')
+      return this.#writeLost('a property that cannot be read')
     }
     return this.write(value, depth + 1)
   }
@@ -185,42 +183,42 @@ class Writer {
     return this.#nodes <= maxNodes
   }
 
-  #lost(what: string): string {
+  #writeLost(what: string): string {
     this.lossy = true
-    this.#numbers += 1
+    this.#nextNumber += 1
     return marker(['lost', JSON.stringify(what.slice(0, 200).trimEnd())])
   }
 }
 
-/** Not with join, which would copy what is nested at every level. */
+/** Without join, which would copy nested strings at every level. */
 function marker([name, ...strings]: Marker): string {
   let out = `{"$":["${name}"`
   for (const text of strings) out += `,${text}`
   return `${out}]}`
 }
 
-/** Says where a container ends early, and how much of it is missing. */
+/** Marks a container that was cut, with the number of missing entries. */
 function cut(text: string, left: number): string {
   return left > 0 ? marker(['cut', text, String(left)]) : text
 }
 
 const needsEscape = /[^ !#-[\]-~]/
 
-/** JSON.stringify, but faster for the short plain text that most strings and keys are. */
+/** JSON.stringify, but faster for short plain strings, which most strings and keys are. */
 function quote(text: string): string {
   return text.length > 100 || needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`
 }
 
 /**
- * The order in which the reader will meet the keys: a parser puts indices first, an Error or a
- * proxy may not.
+ * The order in which the reader gets the keys: JSON.parse puts indices first; an Error or a proxy
+ * may not.
  */
-function inOrder(keys: string[]): string[] {
+function sortLikeParser(keys: string[]): string[] {
   if (!keys.some((key) => key >= '0' && key < ':')) return keys
   return Object.keys(Object.fromEntries(keys.map((key) => [key, 0])))
 }
 
-/** What `read` returns, undefined when it throws. */
+/** The result of `read`, or undefined if it throws. */
 export function attempt<T>(read: () => T): T | undefined {
   try {
     return read()
@@ -229,21 +227,21 @@ export function attempt<T>(read: () => T): T | undefined {
   }
 }
 
-/** The decimal digits of a huge one can take minutes to compute; its hexadecimal ones do not. */
+/** Huge bigints are written in hexadecimal: computing their decimal digits can take minutes. */
 function digits(value: bigint): string {
   if (BigInt.asIntN(4096, value) === value) return value.toString()
   return value < 0n ? `-0x${(-value).toString(16)}` : `0x${value.toString(16)}`
 }
 
-/** What an Error has without listing it among its keys. */
+/** Properties of an Error that Object.keys does not list. */
 export const errorFields = ['name', 'message', 'stack', 'cause', 'errors']
-const unkeepable = ['Promise', 'WeakMap', 'WeakSet', 'WeakRef', 'Generator', 'AsyncGenerator']
+const unstorable = ['Promise', 'WeakMap', 'WeakSet', 'WeakRef', 'Generator', 'AsyncGenerator']
 
 /**
- * Undefined, or a throw, when it is no built-in after all: a tag can be claimed by anyone, so each
- * case calls something that only the real thing answers to.
+ * Returns undefined or throws if the value is not a built-in. A tag can be faked, so each case
+ * calls a method that works only on the real class.
  */
-function takeApartBuiltin(value: object, tag: string, className: string): Parts | undefined {
+function inspectBuiltin(value: object, tag: string, className: string): Parts | undefined {
   if (ArrayBuffer.isView(value)) {
     const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
     return bytesMarker(className === 'Buffer' ? 'Buffer' : tag, bytes)
@@ -277,13 +275,13 @@ function takeApartBuiltin(value: object, tag: string, className: string): Parts 
       return { kind: 'whole', marker: ['url', JSON.stringify(new URL((value as URL).href).href)] }
     case 'ArrayBuffer':
       return bytesMarker(tag, Buffer.from(ArrayBuffer.prototype.slice.call(value, 0)))
-    case 'String': // Its keys would be as many as its characters.
+    case 'String': // As fields it would have one key per character.
       return {
         kind: 'whole',
         marker: ['boxed', JSON.stringify(String.prototype.valueOf.call(value))],
       }
     default:
-      return unkeepable.includes(tag) ? { kind: 'lost', what: `a ${tag}` } : undefined
+      return unstorable.includes(tag) ? { kind: 'lost', what: `a ${tag}` } : undefined
   }
 }
 
@@ -292,7 +290,7 @@ function bytesMarker(kind: string, bytes: Buffer): Parts | undefined {
   return { kind: 'whole', marker: ['bytes', `"${kind}"`, `"${bytes.toString('base64')}"`] }
 }
 
-/** What bytes are given back as, made from a buffer of their own. */
+/** Constructors of byte containers by name. */
 export const byteKinds = new Map<string, (buffer: ArrayBuffer) => object>([
   ['Buffer', (buffer) => Buffer.from(buffer)],
   ['ArrayBuffer', (buffer) => buffer],

@@ -1,6 +1,6 @@
 import { RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
-import { isList, isObject, read } from '../letter/reading.ts'
+import { hasMethods, isList, isObject, read } from '../letter/reading.ts'
 import type { Mailbox } from '../mailbox.ts'
 import type { Listeners } from './events.ts'
 
@@ -29,7 +29,7 @@ export function checkOptions(
 
 function checkListeners(thing: string, { onEvent, hub }: Listeners): void {
   optionalFunction(thing, 'onEvent', onEvent)
-  if (hub !== undefined && !hasMethod(hub, 'emit'))
+  if (hub !== undefined && !hasMethods(hub, 'emit'))
     throw wrongOption(thing, 'hub', 'an object with the method emit', hub)
 }
 
@@ -60,11 +60,7 @@ export function requireMailbox(thing: string, option: string, value: unknown): v
 }
 
 export function isMailbox(value: unknown): value is Mailbox {
-  return hasMethod(value, 'send') && hasMethod(value, 'receive') && isObject(read(value, 'powers'))
-}
-
-export function hasMethod(value: unknown, name: string): boolean {
-  return typeof read(value, name) === 'function'
+  return hasMethods(value, 'send', 'receive') && isObject(read(value, 'powers'))
 }
 
 /**
@@ -88,7 +84,7 @@ export function wrongOption(
 export function describeValue(value: unknown): string {
   if (value === null || value === undefined) return String(value)
   if (isList(value)) return 'an array'
-  if (hasMethod(value, 'then')) return 'a promise (await it)'
+  if (hasMethods(value, 'then')) return 'a promise (await it)'
   if (typeof value === 'function') return named('a function', value.name)
   if (typeof value === 'object') return describeKeys(value)
   return `a ${typeof value}`

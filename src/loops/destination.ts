@@ -5,6 +5,7 @@ import { messageCapture, messageKey } from '../capture/mailbox.ts'
 import { RedriveError } from '../errors.ts'
 import { keysOf } from '../check/keys.ts'
 import type { State } from '../letter/letter.ts'
+import { hasMethods } from '../letter/reading.ts'
 import type { Mailbox } from '../mailbox.ts'
 import { bounded, maxVisibilitySeconds } from '../backends/bounds.ts'
 import type { Store } from '../store.ts'
@@ -14,7 +15,6 @@ import {
   optionalFunction,
   requireMailbox,
   wrongOption,
-  hasMethod,
 } from './check-options.ts'
 import {
   toSummaryHeader,
@@ -187,5 +187,5 @@ export function toDestination(given: unknown, thing: string, option: string): De
 }
 
 export function isDestination(value: unknown): value is Destination {
-  return hasMethod(value, 'keep')
+  return hasMethods(value, 'keep')
 }

@@ -1,9 +1,9 @@
 import { systemClock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { keysOf } from '../check/keys.ts'
-import { read } from '../letter/reading.ts'
+import { hasMethods, read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
-import { hasMethod, requireFunction, wrongOption } from './check-options.ts'
+import { requireFunction, wrongOption } from './check-options.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { MainLoop } from './main-loop.ts'
 import { checkRequestLoop, type RequestLoopOptions } from './request-loop-options.ts'
@@ -72,7 +72,7 @@ export class EvalLoop<Input = unknown, Output = unknown, Expected = unknown> imp
 
   constructor(options: EvalLoopOptions<Input, Output, Expected>) {
     checkRequestLoop('EvalLoop', options, ownKeys)
-    if (!hasMethod(options.loop, 'process'))
+    if (!hasMethods(options.loop, 'process'))
       throw wrongOption('EvalLoop', 'loop', 'a MainLoop, or an object with process', options.loop)
     requireFunction(
       'EvalLoop',

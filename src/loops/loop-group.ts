@@ -1,8 +1,9 @@
 import { sleep, systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
+import { hasMethods } from '../letter/reading.ts'
 import { bounded, whole } from '../backends/bounds.ts'
-import { checkOptions, hasMethod, listenerKeys, wrongOption } from './check-options.ts'
+import { checkOptions, listenerKeys, wrongOption } from './check-options.ts'
 import type { DlqHealth } from './dlq-health.ts'
 import { createEmit, type Listeners, type Emit } from './events.ts'
 import { startHealthServer, type HealthServer, type Readiness } from './health-server.ts'
@@ -334,7 +335,7 @@ function checkGroup(options: LoopGroupOptions): void {
 }
 
 function isRunnable(loop: unknown): loop is Runnable {
-  return hasMethod(loop, 'run') && hasMethod(loop, 'shutdown')
+  return hasMethods(loop, 'run', 'shutdown')
 }
 
 /**

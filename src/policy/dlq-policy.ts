@@ -1,6 +1,6 @@
 import { RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
-import { read } from '../letter/reading.ts'
+import { hasMethods } from '../letter/reading.ts'
 import { ancestorsOf } from './ancestors.ts'
 import { neverAgain } from './backoff.ts'
 import { classify } from './classify.ts'
@@ -185,17 +185,13 @@ function isClass(match: ErrorClass | ((error: unknown) => boolean)): match is Er
 }
 
 function place(given: PolicyMailbox | undefined): PolicyMailbox | undefined {
-  if (given === undefined || hasMethod(given, 'send') || hasMethod(given, 'keep')) return given
+  if (given === undefined || hasMethods(given, 'send') || hasMethods(given, 'keep')) return given
   const got = given instanceof Promise ? 'a promise: await it' : typeof given
   throw invalid(`mailbox must be a mailbox, or a destination such as dlq.deadLetters(), got ${got}`)
 }
 
-function hasMethod(value: unknown, name: PropertyKey): boolean {
-  return typeof read(value, name) === 'function'
-}
-
 function matchers(option: string, given: Iterable<ErrorMatch>): readonly ErrorMatch[] {
-  if (typeof given === 'string' || !hasMethod(given, Symbol.iterator))
+  if (typeof given === 'string' || !hasMethods(given, Symbol.iterator))
     throw invalid(
       `${option} must be an iterable of classes, names and functions, got ${inWords(given)}`,
     )

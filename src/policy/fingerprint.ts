@@ -1,5 +1,5 @@
 import type { Failure } from '../letter/letter.ts'
-import { remembered } from '../letter/remembered.ts'
+import { memoize } from '../letter/memoize.ts'
 import { hash64 } from './hash.ts'
 import { layersOf } from './layers.ts'
 
@@ -75,7 +75,7 @@ function framesOf(whole: string, { name, message }: Failure): string {
 /**
  * "async charge (file:///app/src/pay.ts:12:34)" becomes "charge pay.ts". Empty for foreign code.
  */
-const frameIn = remembered(maxKnown, (line: string) => {
+const frameIn = memoize(maxKnown, (line: string) => {
   const open = line.endsWith(')') ? line.indexOf(' (') : -1
   const place = open < 0 ? line : line.slice(open + 2, -1)
   const column = place.lastIndexOf(':')
@@ -112,7 +112,7 @@ function wordsOf(message: string): string {
     : wordsOfShort(message)
 }
 
-const wordsOfShort = remembered(maxKnown, normalise)
+const wordsOfShort = memoize(maxKnown, normalise)
 
 function normalise(message: string): string {
   return message

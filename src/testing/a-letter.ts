@@ -50,13 +50,13 @@ export function aLetter(overrides: Partial<DeadLetter> = {}): DeadLetter {
     updatedAt: at,
     history: [{ at, actor: 'capture', action: 'capture', from: null, to: state }],
     historyOmitted: 0,
-    ...fitting[state](),
+    ...fieldsOfState[state](),
     ...overrides,
   }
 }
 
-/** Created for each call, since a test may change it. */
-const fitting: Record<State, () => Partial<DeadLetter>> = {
+/** Created for each call, since a test may change them. */
+const fieldsOfState: Record<State, () => Partial<DeadLetter>> = {
   pending: () => ({ retryAt: at }),
   retrying: () => ({
     epoch: 1,

@@ -33,14 +33,14 @@ class VirtualClock implements FakeClock {
   readonly id: () => string
   #wall: number
   #mono = 0
-  /** In the order they fall due; timers of one moment in the order they were set. */
+  /** Ordered by due time; timers with the same due time in the order they were set. */
   readonly #timers: Timer[] = []
 
   constructor(startMs: number, seed: number) {
     this.#wall = startMs
     this.random = mulberry32(seed)
-    // Ids draw from a stream of their own, so that making one does not change what `random` gives
-    // next.
+    // Ids use their own random stream, so that creating an id does not change the next result of
+    // `random`.
     const bytes = mulberry32(~seed)
     const fill = (pool: Uint8Array): void => {
       for (let at = 0; at < pool.length; at++) pool[at] = bytes() * 256
@@ -94,10 +94,10 @@ class VirtualClock implements FakeClock {
 }
 
 /**
- * What a timer sets off runs in promise callbacks, and often sets the next timer only after a chain
- * of them; time must not move on before that. A turn of the event loop runs every promise callback
- * that is ready, and a few turns cover code that itself waits for a turn (streams, worker
- * messages). This needs a real turn, so setImmediate it is.
+ * Waits for the promise callbacks of a timer, which often set the next timer only after a chain of
+ * callbacks: time must not advance before that. One turn of the event loop runs every promise
+ * callback that is ready; a few turns cover code that itself waits for a turn (streams, worker
+ * messages). setImmediate waits for a real turn.
  */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < settlingTurns; turn++)

@@ -26,7 +26,7 @@ export type TestMailboxOperation = (typeof operations)[number]
 
 export interface SentMessage {
   id: string
-  /** The decoded body, or its bytes where they cannot be decoded. */
+  /** The decoded body, or its bytes if they cannot be decoded. */
   value: unknown
   headers: Record<string, string>
   replyTo?: string
@@ -75,7 +75,7 @@ const optionKeys = keysOf<TestMailboxOptions>({
   retentionSeconds: true,
 })
 
-/** A recording mailbox in memory, open from the start. */
+/** A recordOperations mailbox in memory, open from the start. */
 export function testMailbox(options: TestMailboxOptions = {}): TestMailbox {
   checkKeys('test mailbox options', options, optionKeys, { code: 'INVALID_CONFIG' })
   const { name = 'test', clock = fakeClock(), retentionSeconds = 0 } = options
@@ -84,23 +84,23 @@ export function testMailbox(options: TestMailboxOptions = {}): TestMailbox {
   const settled: SettledMessage[] = []
   const failures = new Map<TestMailboxOperation, unknown[]>()
   const replies = new Map<string, TestMailbox>()
-  const failIfAsked = (operation: TestMailboxOperation): void => {
-    const left = failures.get(operation) ?? []
-    if (left.length > 0) throw left.shift()
+  const failIfPlanned = (operation: TestMailboxOperation): void => {
+    const planned = failures.get(operation) ?? []
+    if (planned.length > 0) throw planned.shift()
   }
   const repliesTo = (to: string): TestMailbox => {
-    const made = replies.get(to) ?? testMailbox({ name: to, clock })
-    replies.set(to, made)
-    return made
+    const replyMailbox = replies.get(to) ?? testMailbox({ name: to, clock })
+    replies.set(to, replyMailbox)
+    return replyMailbox
   }
   const resolver: MailboxResolver = {
     async resolve(to) {
-      failIfAsked('reply')
+      failIfPlanned('reply')
       return options.resolver ? options.resolver.resolve(to) : repliesTo(to)
     },
     close: async () => options.resolver?.close?.(),
   }
-  const driver = recording({ memory, clock, sent, settled, failIfAsked })
+  const driver = recordOperations({ memory, clock, sent, settled, failIfPlanned })
   return Object.assign(mailbox(driver, { clock, resolver, retentionSeconds }), {
     clock,
     sent,
@@ -121,12 +121,18 @@ interface Recording {
   clock: FakeClock
   sent: SentMessage[]
   settled: SettledMessage[]
-  /** Throws when the test wants the next call of this operation to fail. */
-  failIfAsked: (operation: TestMailboxOperation) => void
+  /** Throws if the test planned a failure of this operation. */
+  failIfPlanned: (operation: TestMailboxOperation) => void
 }
 
-function recording({ memory, clock, sent, settled, failIfAsked }: Recording): MailboxDriver {
-  /** Ids by receipt. */
+function recordOperations({
+  memory,
+  clock,
+  sent,
+  settled,
+  failIfPlanned,
+}: Recording): MailboxDriver {
+  /** Message ids by receipt. */
   const delivered = new Map<string, string>()
   return {
     name: memory.name,
@@ -134,25 +140,25 @@ function recording({ memory, clock, sent, settled, failIfAsked }: Recording): Ma
     open: () => memory.open(),
     close: () => memory.close(),
     onExpired: (report) => memory.onExpired(report),
-    async send(parcel, delayMs) {
-      failIfAsked('send')
-      await memory.send(parcel, delayMs)
-      sent.push(recordOf(parcel, delayMs, clock.now()))
+    async send(outgoing, delayMs) {
+      failIfPlanned('send')
+      await memory.send(outgoing, delayMs)
+      sent.push(toSentMessage(outgoing, delayMs, clock.now()))
     },
-    async receive(ask) {
-      failIfAsked('receive')
-      const found = await memory.receive(ask)
-      for (const { receipt, id } of found) delivered.set(receipt, id)
-      return found
+    async receive(request) {
+      failIfPlanned('receive')
+      const deliveries = await memory.receive(request)
+      for (const { receipt, id } of deliveries) delivered.set(receipt, id)
+      return deliveries
     },
     async acknowledge(receipt) {
-      failIfAsked('acknowledge')
+      failIfPlanned('acknowledge')
       const isDone = await memory.acknowledge(receipt)
       if (isDone) settled.push({ id: delivered.get(receipt)!, outcome: 'acknowledged' })
       return isDone
     },
     async nack(receipt, { delayMs, failed }) {
-      failIfAsked('nack')
+      failIfPlanned('nack')
       const isDone = await memory.nack(receipt, { delayMs, failed })
       const delaySeconds = delayMs / 1000
       if (isDone)
@@ -160,7 +166,7 @@ function recording({ memory, clock, sent, settled, failIfAsked }: Recording): Ma
       return isDone
     },
     async extend(receipt, ms) {
-      failIfAsked('extend')
+      failIfPlanned('extend')
       return memory.extend(receipt, ms)
     },
     browse: (after, limit) => memory.browse(after, limit),
@@ -170,11 +176,11 @@ function recording({ memory, clock, sent, settled, failIfAsked }: Recording): Ma
   }
 }
 
-function recordOf(parcel: OutgoingMessage, delayMs: number, nowMs: number): SentMessage {
-  const { id, headers, replyTo } = parcel
+function toSentMessage(outgoing: OutgoingMessage, delayMs: number, nowMs: number): SentMessage {
+  const { id, headers, replyTo } = outgoing
   return {
     id,
-    value: valueOf(parcel),
+    value: valueOf(outgoing),
     headers: { ...headers },
     ...(replyTo === undefined ? {} : { replyTo }),
     delaySeconds: delayMs / 1000,
@@ -182,11 +188,11 @@ function recordOf(parcel: OutgoingMessage, delayMs: number, nowMs: number): Sent
   }
 }
 
-function valueOf(parcel: OutgoingMessage): unknown {
+function valueOf(outgoing: OutgoingMessage): unknown {
   try {
-    return decodePayload(payloadOf(parcel))
+    return decodePayload(payloadOf(outgoing))
   } catch {
-    return new Uint8Array(parcel.bytes)
+    return new Uint8Array(outgoing.bytes)
   }
 }
 

@@ -68,14 +68,14 @@ describe('Admin', () => {
   })
 
   it('fail reports an invalid backoff, like a run of a handler', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { priority: 'critical' })
     await dlq.fail(id, refused())
-    expect(heard('error')).toEqual([])
+    expect(eventsOf('error')).toEqual([])
     const { id: odd } = await dlq.enqueue({ type: 'a' }, refused(), { policy: custom('none') })
     await dlq.fail(odd, refused())
-    const told = heard('error').map(({ during, error }) => `${during}: ${String(error)}`)
-    expect(told.at(-1)).toBe('backoff of a: custom backoff "none" is not registered')
+    const messages = eventsOf('error').map(({ during, error }) => `${during}: ${String(error)}`)
+    expect(messages.at(-1)).toBe('backoff of a: custom backoff "none" is not registered')
   })
 
   it.each<[string, (dlq: DeadLetterQueue, id: string) => Promise<unknown>]>([
@@ -254,9 +254,9 @@ describe('Admin', () => {
     'edit treats a content type of null as none, like a capture does: %j',
     async (payload, contentType) => {
       const { dlq } = await aQueue()
-      const said = { contentType: null as never }
-      const { id } = await dlq.enqueue({ type: 'a', payload: 1 }, refused(), said)
-      const letter = await dlq.edit(id, { payload, ...said, reason: 'r', by: 'mia' })
+      const untyped = { contentType: null as never }
+      const { id } = await dlq.enqueue({ type: 'a', payload: 1 }, refused(), untyped)
+      const letter = await dlq.edit(id, { payload, ...untyped, reason: 'r', by: 'mia' })
       expect(letter.payload).toMatchObject({ contentType, version: 2 })
     },
   )
@@ -278,7 +278,7 @@ describe('Admin', () => {
   })
 
   it('remove emits its event even if removing the edits fails', async () => {
-    const { dlq, store, heard } = await aQueue()
+    const { dlq, store, eventsOf } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a', payload: 'of a person' }, refused())
     await dlq.edit(id, { payload: 'of nobody', reason: 'r', by: 'mia' })
     const list = store.records.list.bind(store.records)
@@ -286,7 +286,7 @@ describe('Admin', () => {
     await expect(dlq.remove(id, 'mia')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     store.records.list = list
     expect(await dlq.get(id)).toBeUndefined()
-    expect(heard('removed')).toMatchObject([{ count: 1, by: 'mia' }])
+    expect(eventsOf('removed')).toMatchObject([{ count: 1, by: 'mia' }])
   })
 
   it('the handler gets the edited payload', async () => {
@@ -312,11 +312,11 @@ describe('Admin', () => {
   })
 
   it('remove deletes the letter and returns it', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     expect((await dlq.remove(id, 'mia')).id).toBe(id)
     expect(await dlq.get(id)).toBeUndefined()
-    expect(heard('removed')).toMatchObject([{ count: 1, by: 'mia' }])
+    expect(eventsOf('removed')).toMatchObject([{ count: 1, by: 'mia' }])
   })
 
   it('rejects with LETTER_NOT_FOUND for unknown ids, and with ILLEGAL_MOVE and the legal states', async () => {

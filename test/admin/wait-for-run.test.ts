@@ -5,7 +5,7 @@ import { fixed } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue.ts'
 import { aQueue, deferred, forbidden, refused, type QueueBench } from '../a-queue.ts'
 
-/** A letter that waits for an hour, unless somebody asks for it. */
+/** A letter that is due in an hour, unless it is retried. */
 async function aLetterOf(
   handler: () => unknown,
 ): Promise<
@@ -127,15 +127,15 @@ describe('retry with wait', () => {
   it('continues polling while the store is unreachable', async () => {
     const { dlq, clock, store, letter, wait } = await aLetterOf(() => {})
     const get = store.get.bind(store)
-    let asked = 0
+    let polls = 0
     const waiting = wait()
     await clock.advance(0)
     store.get = async () => {
-      asked++
+      polls++
       throw new RedriveError('STORE_UNAVAILABLE', 'gone for a while')
     }
     await clock.advance(3000)
-    expect(asked).toBe(3)
+    expect(polls).toBe(3)
     store.get = get
     await dlq.resolve(letter.id)
     expect(await waiting).toMatchObject({ state: 'resolved' })

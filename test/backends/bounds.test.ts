@@ -40,12 +40,12 @@ describe('whole', () => {
 })
 
 describe('printable', () => {
-  it.each(['a', 'with space', 'ünï 東京 💌', 'a/b:c{d}', 'x'.repeat(200)])('takes %s', (name) => {
+  it.each(['a', 'with space', 'ünï 東京 💌', 'a/b:c{d}', 'x'.repeat(200)])('accepts %s', (name) => {
     expect(printable('a name', name)).toBe(name)
   })
 
   it.each(['', 'x'.repeat(201), 'a\nb', '\u0000', 'a\u007f', '\ud800', 5, undefined])(
-    'refuses %j',
+    'rejects %j',
     (name) => {
       expect(() => printable('a name', name as string)).toThrow(
         invalid(/^a name must have 1 to 200/),
@@ -54,8 +54,8 @@ describe('printable', () => {
   )
 })
 
-describe('carried', () => {
-  it('changes only what no protocol carries, so that any string becomes valid', () => {
+describe('toPortable', () => {
+  it('escapes only characters that no protocol can transport, so that any string becomes valid', () => {
     expect(toPortable('100% ünï 東京 💌')).toBe('100% ünï 東京 💌')
     expect(toPortable('java.lang.X\r\n\tat y\u007f\ud800')).toBe(
       'java.lang.X%0D%0A%09at y%7F\ufffd',
@@ -92,7 +92,7 @@ describe('checkHeaders', () => {
     [{ a: 'v'.repeat(8193) }, /^header a must be/],
     [{ a: '\udfff' }, /^header a must be/],
     [{ a: 5 }, /^header a must be/],
-  ])('rejects others: case %#', (headers, message) => {
+  ])('rejects invalid headers: case %#', (headers, message) => {
     expect(() => checkHeaders(headers as Record<string, string>)).toThrow(invalid(message))
   })
 

@@ -4,14 +4,14 @@ import { openMailbox } from '../../src/index.ts'
 import { unreachable } from '../../src/backends/unreachable.ts'
 
 const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
-const told = /nothing listens there: start the server, or correct the URL/
+const fix = /nothing listens there: start the server, or correct the URL/
 
 it.each([
   ['directly', refused],
   ['as a cause', new Error('failed', { cause: new Error('failed', { cause: refused }) })],
   ['among several', new AggregateError([new Error('other'), refused])],
 ])('names the fix for an error of a socket, %s', (_, error) => {
-  expect(unreachable(error)).toMatch(told)
+  expect(unreachable(error)).toMatch(fix)
 })
 
 it('returns undefined for any other error', () => {
@@ -37,6 +37,6 @@ it.each(['postgres', 'redis', 'amqp', 'nats', 'kafka'])(
         await mailbox.close()
       }
     }
-    await expect(sendTo(`${scheme}://127.0.0.1:${port}`)).rejects.toThrow(told)
+    await expect(sendTo(`${scheme}://127.0.0.1:${port}`)).rejects.toThrow(fix)
   },
 )

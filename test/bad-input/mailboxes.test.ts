@@ -185,8 +185,8 @@ describe('the URL of a mailbox', { concurrent: true }, () => {
 /** Opens URLs in a process without some packages. The process must exit by itself. */
 async function openWithout(packages: string[], urls: string[]): Promise<unknown> {
   const script = join(import.meta.dirname, 'open-without-packages.ts')
-  const asked = [script, JSON.stringify(packages), JSON.stringify(urls)]
-  const { stdout } = await run(process.execPath, asked, { timeout: 20_000 })
+  const args = [script, JSON.stringify(packages), JSON.stringify(urls)]
+  const { stdout } = await run(process.execPath, args, { timeout: 20_000 })
   return JSON.parse(stdout)
 }
 

@@ -110,19 +110,21 @@ describe('options', () => {
 
   it.each(['queues', 'dependencies', 'backoffs'])('refuse __proto__ as a name in %s', (map) => {
     expect(() => readOptions({ [map]: under('__proto__', { maxRetrys: 1 }) })).toThrow(
-      `option "${map}": "__proto__" cannot be a name here`,
+      `option "${map}": "__proto__" is not allowed as a name, use another one`,
     )
   })
 
   it('refuse a function under constructor', () => {
     expect(() => readOptions({ backoffs: { constructor: () => 1 } })).toThrow(
-      'option "backoffs": "constructor" cannot be a name here',
+      'option "backoffs": "constructor" is not allowed as a name, use another one',
     )
   })
 
   it('refuse __proto__ as the name of a policy', async () => {
     const { dlq } = await aQueue()
-    expect(() => dlq.executor({ policies: under('__proto__', {}) })).toThrow('cannot be a name')
+    expect(() => dlq.executor({ policies: under('__proto__', {}) })).toThrow(
+      'is not allowed as a name',
+    )
     await dlq.close()
   })
 
@@ -162,7 +164,7 @@ describe('mailboxes', () => {
 
   it.each(names)('named %s are read by a loop that dead-letters to letters', async (name) => {
     const { clock, onEvent, settle } = aLoop()
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const requests = memoryMailbox({ name, clock })
     const loop = new MainLoop({
       requests,
@@ -177,11 +179,11 @@ describe('mailboxes', () => {
     await requests.send(under(name, 1), { headers: under(name, 'x') })
     await settle()
     await loop.shutdown()
-    expect(heard('captured')[0]!.letter).toMatchObject({
+    expect(eventsOf('captured')[0]!.letter).toMatchObject({
       source: { mailbox: name },
       failure: { name },
     })
-    expect(toJson(heard('captured')[0]!.letter.headers)).toContain(
+    expect(toJson(eventsOf('captured')[0]!.letter.headers)).toContain(
       toJson(under(name, 'x')).slice(1, -1),
     )
     await dlq.close()
@@ -200,10 +202,10 @@ describe('taps', () => {
   })
 
   it.each(names)('store a letter with a header, a source and an error named %s', async (name) => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const error = { name, message: name }
     await dlq.foreignLetters()(aForeignLetter({ source: name, headers: under(name, 'x'), error }))
-    const { letter } = heard('captured')[0]!
+    const { letter } = eventsOf('captured')[0]!
     expect(letter).toMatchObject({ queue: name, failure: error })
     expect(toJson(letter.headers)).toBe(toJson(under(name, 'x')))
     await dlq.close()

@@ -3,8 +3,8 @@ import { messageCapture, messageKey, thrownOf } from '../../src/capture/mailbox.
 import { toFailure } from '../../src/letter/failure.ts'
 import { aDeadMessage } from '../loops/a-dead-message.ts'
 
-describe('a message at the door', () => {
-  it('gets the same letter id each time, which sorts by when the message was sent', () => {
+describe('messageCapture', () => {
+  it('derives the same letter id each time, sorted by the send time', () => {
     const early = messageCapture(aDeadMessage({ enqueuedAt: '2026-01-01T00:00:00.000Z' }), 'x')
     const again = messageCapture(
       aDeadMessage({ enqueuedAt: '2026-01-01T00:00:00.000Z', deliveryCount: 9 }),
@@ -21,7 +21,7 @@ describe('a message at the door', () => {
     )
   })
 
-  it('has the same key although the broker forgot when it was sent', () => {
+  it('derives the same dedupe key when the broker reports another send time', () => {
     const one = messageCapture(aDeadMessage({ enqueuedAt: '2026-01-01T00:00:00.000Z' }), 'x')
     const two = messageCapture(aDeadMessage({ enqueuedAt: '2026-01-02T00:00:00.000Z' }), 'x')
     expect(one.context.dedupeKey).toBe(two.context.dedupeKey)
@@ -31,11 +31,11 @@ describe('a message at the door', () => {
     ['mailbox', { sourceMailbox: 'other' }],
     ['id', { messageId: 'm-2' }],
     ['replay', { replays: 1 }],
-  ])('has another key for another %s', (_, other) => {
+  ])('derives another dedupe key for another %s', (_, other) => {
     expect(messageKey(aDeadMessage(other))).not.toBe(messageKey(aDeadMessage()))
   })
 
-  it('carries its trace, its headers and its past', () => {
+  it('copies the trace, the headers and the lineage', () => {
     const { context, source } = messageCapture(
       aDeadMessage({
         headers: { traceparent: '00-aa-bb-01', tenant: 'acme' },
@@ -54,7 +54,7 @@ describe('a message at the door', () => {
     expect(source).not.toHaveProperty('replyTo')
   })
 
-  it('refuses a name or a context that a letter cannot have', () => {
+  it('rejects an invalid queue name or context', () => {
     expect(() => messageCapture(aDeadMessage(), 'x', { queue: '' })).toThrow('queue name')
     expect(() => messageCapture(aDeadMessage(), 'x', { context: { maxRetries: -1 } })).toThrow(
       'maxRetries',
@@ -62,7 +62,7 @@ describe('a message at the door', () => {
   })
 })
 
-it('a failure that came as data is read as the failure that it was', () => {
+it('thrownOf rebuilds an error that converts to the same failure', () => {
   const at = '2026-01-01T00:00:00.000Z'
   const cause = Object.assign(new Error('reset'), { code: 'ECONNRESET' })
   const failure = toFailure(new TypeError('failed', { cause }), at)

@@ -4,7 +4,7 @@ import { immediate } from '../../src/policy/backoff.ts'
 import { aQueue, deferred, refused } from '../a-queue.ts'
 
 describe('a guarded call', () => {
-  it('that a redelivery leaves running makes letters once that is over', async () => {
+  it('that outlives the redelivery that started it stores its own letter', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const ship = dlq.guard('ship', async () => Promise.reject(refused()))
     const tick = deferred()
@@ -23,10 +23,10 @@ describe('a guarded call', () => {
     await dlq.close()
   })
 
-  it('whose error a redelivery of another queue catches gets its letter before that one is resolved', async () => {
+  it('whose error a handler of another queue catches is stored before the letter of that handler resolves', async () => {
     const { dlq, clock, events } = await aQueue({ backoff: immediate() })
     const notify = dlq.guard('notify', async () => Promise.reject(refused()), { maxRetries: 0 })
-    dlq.handle('orders', async () => notify('ann').catch(() => 'not told'))
+    dlq.handle('orders', async () => notify('ann').catch(() => 'not notified'))
     const { id } = await dlq.enqueue({ type: 'orders' }, refused())
     dlq.start()
     await clock.advance(10)
@@ -41,7 +41,7 @@ describe('a guarded call', () => {
     await dlq.close()
   })
 
-  it('that says what remains has that as the payload of its letter', async () => {
+  it('stores the reported remainder as the payload of its letter', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const paid: string[] = []
     let down = true
@@ -61,8 +61,8 @@ describe('a guarded call', () => {
     await dlq.close()
   })
 
-  it('that says that too much remains has its input as the payload of its letter', async () => {
-    const { dlq, heard } = await aQueue({ maxPayloadBytes: 100 })
+  it('stores its original input when the reported remainder is too large', async () => {
+    const { dlq, eventsOf } = await aQueue({ maxPayloadBytes: 100 })
     const pay = dlq.guard('pay', async (_people: string[]) => ({
       ok: false,
       error: refused(),
@@ -71,7 +71,7 @@ describe('a guarded call', () => {
     await pay(['ann'])
     const [letter] = (await dlq.find({ payload: true })).items
     expect(Buffer.from(letter!.payload.bytes).toString()).toBe('["ann"]')
-    expect(heard('error')).toMatchObject([
+    expect(eventsOf('error')).toMatchObject([
       { during: 'capture of pay', error: { code: 'TOO_LARGE' } },
     ])
   })
@@ -83,25 +83,28 @@ describe('a guarded call', () => {
         throw new Error('no order')
       },
     ],
-    ['gives what may not be said', () => ({ lane: '' })],
-  ])('runs though its context %s, and its letter is kept without', async (_how, context) => {
-    const { dlq, heard } = await aQueue()
-    const results = ['fine', refused()]
-    const call = dlq.guard(
-      'q',
-      async () => {
-        const result = results.shift()!
-        if (typeof result === 'string') return result
-        throw result
-      },
-      { context },
-    )
-    expect(await call(undefined)).toBe('fine')
-    expect(heard('error')).toEqual([])
-    await expect(call('input')).rejects.toThrow('ECONNREFUSED')
-    expect((await dlq.find()).items).toMatchObject([{ queue: 'q', category: 'network' }])
-    expect(heard('error')).toMatchObject([{ during: 'capture of q' }])
-  })
+    ['returns an invalid context', () => ({ lane: '' })],
+  ])(
+    'runs although its context function %s, and its letter is stored without context',
+    async (_how, context) => {
+      const { dlq, eventsOf } = await aQueue()
+      const results = ['fine', refused()]
+      const call = dlq.guard(
+        'q',
+        async () => {
+          const result = results.shift()!
+          if (typeof result === 'string') return result
+          throw result
+        },
+        { context },
+      )
+      expect(await call(undefined)).toBe('fine')
+      expect(eventsOf('error')).toEqual([])
+      await expect(call('input')).rejects.toThrow('ECONNREFUSED')
+      expect((await dlq.find()).items).toMatchObject([{ queue: 'q', category: 'network' }])
+      expect(eventsOf('error')).toMatchObject([{ during: 'capture of q' }])
+    },
+  )
 })
 
 describe('the run of a guarded call', () => {
@@ -112,7 +115,7 @@ describe('the run of a guarded call', () => {
     idempotencyKey,
   })
 
-  it('has the key of its retries before anything has failed', async () => {
+  it('has the same idempotency key in the first run as in its retries', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const seen: Seen[] = []
     const charge = dlq.guard('charge', async (_order: { id: number }, run) => {
@@ -129,7 +132,7 @@ describe('the run of a guarded call', () => {
     await dlq.close()
   })
 
-  it('has a key of its own in every call, and the same one when the context gives the id', async () => {
+  it('has a new key for each call, and the same key when the context sets the id', async () => {
     const { dlq } = await aQueue()
     const keys: string[] = []
     const call = async (_input: unknown, { idempotencyKey }: GuardedRun): Promise<void> =>
@@ -145,7 +148,7 @@ describe('the run of a guarded call', () => {
     expect(keys.slice(2)).toEqual(Array(2).fill(`${id.toLowerCase()}:1:0`))
   })
 
-  it("has another key once the payload was edited, and not for a person's retry", async () => {
+  it('has a new key after an edit of the payload, and the same key after a manual retry', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), maxRetries: 1 })
     const keys: string[] = []
     const charge = dlq.guard('charge', async (_amount: number, run) => {
@@ -165,7 +168,7 @@ describe('the run of a guarded call', () => {
     await dlq.close()
   })
 
-  it('keeps its key when part of the work is done, so that keys of single items stay the same', async () => {
+  it('keeps its key when part of the work is done, so that keys per item stay the same', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), maxRetries: 5 })
     const runs: [key: string, input: string[]][] = []
     const pay = dlq.guard('pay', async (people: string[], run) => {
@@ -188,7 +191,7 @@ describe('the run of a guarded call', () => {
     await dlq.close()
   })
 
-  it('has the key of the letter when a handler of the same queue calls it with the same input', async () => {
+  it('has the key of the letter when a handler of its queue calls it with the same input', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), maxRetries: 1 })
     const keys: [input: unknown, key: string][] = []
     const charge = dlq.guard('charge', async (order: { id: number }, run) => {
@@ -216,7 +219,7 @@ describe('the run of a guarded call', () => {
     await dlq.close()
   })
 
-  it('has a key of its own when its failure becomes an occurrence of an open letter', async () => {
+  it('has its own key when its failure becomes an occurrence of an open letter', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const keys: string[] = []
     const charge = dlq.guard(

@@ -81,7 +81,7 @@ describe('checkFilter', () => {
 describe('checkQuery', () => {
   const check = (query: object): string => problem(() => checkQuery(query))
 
-  it('accepts a filter with what belongs to a list', () => {
+  it('accepts a filter with an order, a limit and a cursor', () => {
     const query: LetterQuery = { order: 'due', limit: 0, cursor: 'c', payload: true, queue: 'a' }
     expect(check(query)).toBe('none')
   })

@@ -20,18 +20,21 @@ describe('checkKeys', () => {
     expect(() => checkKeys('letter filter', { zzz: 1 }, known)).toThrow('known: state, queue')
   })
 
-  it('answers with our name for a name of an older system', () => {
+  it('suggests our name for a name of an older system', () => {
     const renamed = { operationType: 'queue' }
     expect(() => checkKeys('letter filter', { operationType: 'x' }, known, { renamed })).toThrow(
       'did you mean "queue"?',
     )
   })
 
-  it.each([[null], [undefined], ['x'], [[1]], [7]])('rejects %j, which is no object', (value) => {
-    expect(() => checkKeys('letter filter', value, known)).toThrow(
-      'letter filter must be an object',
-    )
-  })
+  it.each([[null], [undefined], ['x'], [[1]], [7]])(
+    'rejects %j, which is not an object',
+    (value) => {
+      expect(() => checkKeys('letter filter', value, known)).toThrow(
+        'letter filter must be an object',
+      )
+    },
+  )
 
   it('treats names that every object inherits as unknown', () => {
     const hostile = JSON.parse('{"__proto__": 1, "constructor": 2}') as object
@@ -71,7 +74,7 @@ describe('checkNames', () => {
     ['constructor', { constructor: () => 1 }],
   ])('rejects %s, which a schema would not check', (name, map) => {
     expect(() => checkNames('option "queues"', map)).toThrow(
-      `option "queues": "${name}" cannot be a name here`,
+      `option "queues": "${name}" is not allowed as a name, use another one`,
     )
   })
 })

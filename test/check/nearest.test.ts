@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { nearest } from '../../src/check/nearest.ts'
 
 describe('nearest', () => {
-  it('finds the word that was meant, or none', () => {
+  it('finds the nearest word, or undefined if none is near', () => {
     expect(nearest('lits', ['list', 'show'])).toBe('list')
     expect(nearest('xyz', ['list', 'show'])).toBeUndefined()
     expect(nearest('nope', ['copy', 'show'])).toBeUndefined()

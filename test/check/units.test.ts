@@ -36,7 +36,7 @@ describe('parseSize', () => {
 })
 
 describe('formatUnits', () => {
-  it('writes what reads back as the same', () => {
+  it('formats a number as a string that parses to the same number', () => {
     assert(
       property(integer({ min: 1, max: 10 ** 12 }), (value) => {
         expect(parseDuration(formatUnits(value, 'duration'))).toBe(value)

@@ -54,13 +54,13 @@ describe('readFilter', () => {
     ],
     [['--until', '5'], '--until must be a duration'],
     [['--since', '2026-13-45'], '--since must be a duration'],
-  ])('refuses %j', (args, message) => {
+  ])('rejects %j', (args, message) => {
     expect(() => filterOf(...args)).toThrowError(message)
   })
 })
 
 describe('readLimit', () => {
-  it('takes what a page may hold', () => {
+  it('accepts limits within the page size', () => {
     expect([readLimit('1'), readLimit('1000')]).toEqual([1, 1000])
     for (const text of ['0', '1001', '-1', '1e3', 'all'])
       expect(() => readLimit(text)).toThrowError('--limit')

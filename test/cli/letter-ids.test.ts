@@ -33,15 +33,18 @@ describe('shortIds', () => {
       ['01995c3a-1000…01aa', '01995c3a-1000…02bb'],
     ],
     [[], []],
-  ])('tell letters %j from all others in the store, listed or not', async (places, expected) => {
-    const store = await aStore()
-    const listed = places.map((place) => ids[place]!)
-    const short = await shortIds(store, listed)
-    expect(listed.map(short)).toEqual(expected)
-    expect(await Promise.all(expected.map((id) => resolveId(store, id)))).toEqual(listed)
-  })
+  ])(
+    'distinguish letters %j from all others in the store, listed or not',
+    async (places, expected) => {
+      const store = await aStore()
+      const listed = places.map((place) => ids[place]!)
+      const short = await shortIds(store, listed)
+      expect(listed.map(short)).toEqual(expected)
+      expect(await Promise.all(expected.map((id) => resolveId(store, id)))).toEqual(listed)
+    },
+  )
 
-  it('are as long as they have to be when the ends are the same, too', async () => {
+  it('are longer when the ends of the ids are equal, too', async () => {
     const store = memoryStore()
     await store.open()
     const twins = ['0', '1'].map((digit) => `01995c3a-1000-7000-8000-${digit}00000000000`)
@@ -58,7 +61,7 @@ describe('resolveId', () => {
     ['01995c3a-1000-7000-8000-0000000002bb', 2],
     ['01995c3a…02bb', 2],
     ['01995c3a-1..AA', 1],
-  ])('knows which letter %s is', async (given, place) => {
+  ])('finds the letter %s', async (given, place) => {
     expect(await resolveId(await aStore(), given)).toBe(ids[place])
   })
 
@@ -73,18 +76,18 @@ describe('resolveId', () => {
     ['01995c3a…', 'LETTER_NOT_FOUND'],
     ['…02bb', 'LETTER_NOT_FOUND'],
     ['wf_nowhere', 'LETTER_NOT_FOUND'],
-  ])('refuses %s', async (given, code) => {
+  ])('rejects %s', async (given, code) => {
     await expect(resolveId(await aStore(), given)).rejects.toMatchObject({ code })
   })
 
-  it('takes four characters of an id when one letter begins with them', async () => {
+  it('accepts four characters when only one id starts with them', async () => {
     const store = memoryStore()
     await store.open()
     await store.add([aLetter({ id: 'abcd5c3a-0000-7000-8000-000000000000' }), aLetter()])
     expect(await resolveId(store, 'abcd')).toBe('abcd5c3a-0000-7000-8000-000000000000')
   })
 
-  it('takes the id that the source knows the letter by', async () => {
+  it('accepts a source id', async () => {
     const store = memoryStore()
     await store.open()
     const workflow = aLetter({ source: sourceOf('wf_abc123'), state: 'archived' })

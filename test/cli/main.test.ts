@@ -13,7 +13,7 @@ import { aFolder, aStoreFile, expectToFit, plainEnv, redrive, type Ran } from '.
 const folder = aFolder()
 
 describe('redrive', () => {
-  it('explains itself with examples', async () => {
+  it('prints help with examples', async () => {
     const { out, exit } = await redrive(['--help'])
     expect(exit).toBe(0)
     for (const command of [
@@ -33,7 +33,7 @@ describe('redrive', () => {
     expectToFit(out)
   })
 
-  it('explains each command within 80 columns', { timeout: 90_000 }, async () => {
+  it('prints the help of each command within 80 columns', { timeout: 90_000 }, async () => {
     const commands = [
       'list',
       'show',
@@ -71,9 +71,9 @@ describe('redrive', () => {
   })
 
   it.each([['--version'], ['--help'], ['list']])(
-    'does not load for %s what only other commands need',
+    'does not load modules for %s that only other commands need',
     async (...args) => {
-      const telling = `
+      const logLoads = `
         import { registerHooks } from 'node:module'
         registerHooks({
           load(url, context, next) {
@@ -81,7 +81,7 @@ describe('redrive', () => {
             return next(url, context)
           },
         })`
-      const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(telling)}` }
+      const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(logLoads)}` }
       const url = await aStoreFile(folder, [aLetter()])
       expect(await redrive([...args, '--store', url], { env })).toMatchObject({ err: '', exit: 0 })
     },
@@ -94,7 +94,7 @@ describe('redrive', () => {
     ['24.14.1', 2],
     ['24.15.0', 0],
     ['100.0.0', 0],
-  ])('says whether Node %s will do', async (node, exit) => {
+  ])('checks Node %s against the supported versions', async (node, exit) => {
     const older = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${node}' } })`
     const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(older)}` }
     const ran = await redrive(['list', '--store', await aStoreFile(folder, [])], { env })
@@ -105,7 +105,7 @@ describe('redrive', () => {
       )
   })
 
-  it('shows its help when it is not told what to do', async () => {
+  it('prints its help without a command', async () => {
     const { err, exit } = await redrive([])
     expect(err).toContain('Usage: redrive')
     expect(err).not.toContain('INVALID_INPUT')
@@ -122,11 +122,11 @@ describe('redrive', () => {
       ['show'],
       "INVALID_INPUT: missing required argument 'ids'\n  redrive --help lists the commands; redrive COMMAND --help shows the options of one.\n",
     ],
-  ])('says what is wrong with %j and what is near', async (args, err) => {
+  ])('rejects %j with a suggestion', async (args, err) => {
     expect(await redrive(args)).toEqual({ out: '', err, exit: 2 })
   })
 
-  it('takes no empty name for the usual store', async () => {
+  it('rejects an empty store name instead of using the default store', async () => {
     const cwd = mkdtempSync(join(folder, 'usual-'))
     const store = sqliteStore({ path: join(cwd, 'redrive.db') })
     await store.open()
@@ -148,7 +148,7 @@ describe('redrive', () => {
   })
 
   it.each([['list'], ['retry', '--all'], ['doctor'], ['export']])(
-    'does not make a store to look at: %s',
+    'does not create a store for a command that reads: %s',
     async (...args) => {
       const { out, err, exit } = await redrive(args, { cwd: folder })
       expect(out).toBe('')
@@ -160,7 +160,7 @@ describe('redrive', () => {
     },
   )
 
-  it('does not make a store of an empty file to look at', async () => {
+  it('does not create a store in an empty file for a command that reads', async () => {
     const file = join(folder, 'empty.db')
     writeFileSync(file, '')
     const { out, err, exit } = await redrive(['list', '--store', `sqlite:${file}`])
@@ -169,7 +169,7 @@ describe('redrive', () => {
     expect(readFileSync(file, 'utf8')).toBe('')
   })
 
-  it('leaves a file alone that is no store', async () => {
+  it('does not change a file that is not a store', async () => {
     const path = join(folder, 'notes.txt')
     writeFileSync(path, 'my notes, which are longer than a header of a database would be')
     const { err, exit } = await redrive(['list', '--store', `sqlite:${path}`])
@@ -177,13 +177,13 @@ describe('redrive', () => {
     expect(exit).toBe(8)
   })
 
-  it('refuses a store that could hold nothing', async () => {
+  it('rejects a memory store', async () => {
     const { err, exit } = await redrive(['list', '--store', 'memory:'])
     expect(err).toMatch(/^INVALID_INPUT: a memory: store exists only in its process/)
     expect(exit).toBe(2)
   })
 
-  it('takes the store from REDRIVE_STORE, and from --store before it', async () => {
+  it('reads the store from REDRIVE_STORE, and prefers --store', async () => {
     const url = await aStoreFile(folder, [aLetter({ queue: 'from-here' })])
     const env = { REDRIVE_STORE: url }
     expect((await redrive(['list'], { env })).out).toContain('from-here')
@@ -192,14 +192,14 @@ describe('redrive', () => {
     )
   })
 
-  it('takes it from the file that REDRIVE_STORE_FILE names', async () => {
+  it('reads the store from the file in REDRIVE_STORE_FILE', async () => {
     const named = join(folder, 'store-url')
     writeFileSync(named, await aStoreFile(folder, [aLetter({ queue: 'from-there' })]))
     const { out } = await redrive(['list'], { env: { REDRIVE_STORE_FILE: named } })
     expect(out).toContain('from-there')
   })
 
-  describe('with a configuration that names secrets which are not here', () => {
+  describe('with a configuration whose secrets are missing', () => {
     const cwd = mkdtempSync(join(folder, 'secretless-'))
     const handlers = `handlers:
   orders: { http: { url: 'https://a.example', secret: { env: NOT_SET_ANYWHERE } } }
@@ -216,7 +216,7 @@ describe('redrive', () => {
     }
 
     it.each([['list'], ['show', letter.id], ['stats'], ['export'], ['retry', letter.id]])(
-      'runs what needs none of them: %s',
+      'runs commands that need no secret: %s',
       async (...args) => {
         await configured()
         const { out, err, exit } = await redrive(args, { cwd })
@@ -225,16 +225,16 @@ describe('redrive', () => {
       },
     )
 
-    it('has the doctor tell them', async () => {
+    it('reports them in doctor', async () => {
       await configured()
       const { out, err, exit } = await redrive(['doctor'], { cwd })
       expect({ err, exit }).toEqual({ err: '', exit: 1 })
-      for (const one of missing) expect(out).toContain(`BAD  configuration: ${one}\n`)
+      for (const one of missing) expect(out).toContain(`FAIL configuration: ${one}\n`)
       expect(out).toContain('1 letter read, none corrupt')
       expect(out).toContain('2 problems found.')
     })
 
-    it('starts no worker', async () => {
+    it('does not start a worker', async () => {
       await configured()
       const { out, err, exit } = await redrive(['work'], { cwd })
       expect({ out, exit }).toEqual({ out: '', exit: 2 })
@@ -242,7 +242,7 @@ describe('redrive', () => {
       for (const one of missing) expect(err).toContain(one)
     })
 
-    it('still refuses what is wrong besides', async () => {
+    it('still rejects other problems', async () => {
       await configured('maxRetires: 1')
       const { err, exit } = await redrive(['list'], { cwd })
       expect(err).toContain('did you mean "maxRetries"?')
@@ -250,7 +250,7 @@ describe('redrive', () => {
     })
   })
 
-  it('explains one command with help, and rejects a command that it does not know', async () => {
+  it('prints the help of one command, and rejects an unknown command', async () => {
     const { out, exit } = await redrive(['help', 'pipeline', 'replay'])
     expect(out).toMatch(/^Usage: redrive pipeline replay /)
     expect(exit).toBe(0)
@@ -261,7 +261,7 @@ describe('redrive', () => {
     })
   })
 
-  it('prints errors as JSON for programs', async () => {
+  it('prints errors as JSON with --json', async () => {
     const { out, err, exit } = await redrive([
       'show',
       'nope',
@@ -277,7 +277,7 @@ describe('redrive', () => {
     expect(JSON.parse(unread.err)).toMatchObject({ error: { code: 'INVALID_INPUT' } })
   })
 
-  it('ends quietly when nobody reads on', async () => {
+  it('exits with 0 when its output pipe closes', async () => {
     const url = await aStoreFile(
       folder,
       Array.from({ length: 1500 }, () => aLetter()),
@@ -292,15 +292,18 @@ describe('redrive', () => {
     expect(out.trim().split('\n').at(-1)).toBe('0')
   })
 
-  it.skipIf(!existsSync('/dev/full'))('says so when its output could not be written', async () => {
-    const url = await aStoreFile(folder, [aLetter()])
-    const command = `"${process.execPath}" src/cli/main.ts list --store "${url}" > /dev/full`
-    const child = spawn('bash', ['-c', command], {
-      env: plainEnv,
-      cwd: join(import.meta.dirname, '../..'),
-    })
-    const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
-    expect(err).toContain('UNWRITTEN: the output could not be written completely')
-    expect(code).toBe(74)
-  })
+  it.skipIf(!existsSync('/dev/full'))(
+    'exits with 74 when its output cannot be written',
+    async () => {
+      const url = await aStoreFile(folder, [aLetter()])
+      const command = `"${process.execPath}" src/cli/main.ts list --store "${url}" > /dev/full`
+      const child = spawn('bash', ['-c', command], {
+        env: plainEnv,
+        cwd: join(import.meta.dirname, '../..'),
+      })
+      const [err, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+      expect(err).toContain('UNWRITTEN: the output could not be written completely')
+      expect(code).toBe(74)
+    },
+  )
 })

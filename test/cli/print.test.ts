@@ -1,30 +1,39 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { block, cut, fromNow, json, line, span, table, widthOf } from '../../src/cli/print.ts'
+import {
+  escapeBlock,
+  truncate,
+  formatRelativeTime,
+  toJson,
+  escapeLine,
+  formatDuration,
+  formatTable,
+  widthOf,
+} from '../../src/cli/print.ts'
 import { hostileText } from './run-cli.ts'
 
-describe('line', () => {
-  it('leaves nothing that a terminal would obey, and shows what it was', () => {
-    expect(line(hostileText)).toBe('0;pwned\\u0007red next\\u0000 \\u202eltr')
+describe('escapeLine', () => {
+  it('escapes control characters', () => {
+    expect(escapeLine(hostileText)).toBe('0;pwned\\u0007red next\\u0000 \\u202eltr')
   })
 
-  it('is one line whatever it is given', () => {
+  it('returns one line for any string', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
-        expect(line(text)).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}]/u)
+        expect(escapeLine(text)).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}]/u)
       }),
     )
   })
 })
 
-describe('block', () => {
+describe('escapeBlock', () => {
   it('keeps lines and indentation', () => {
-    expect(block('a\r\n\tb\u001b[1mc')).toBe('a\n  bc')
+    expect(escapeBlock('a\r\n\tb\u001b[1mc')).toBe('a\n  bc')
   })
 })
 
-describe('json', () => {
-  it('reads back as the same value and shows no hidden character', () => {
+describe('toJson', () => {
+  it('parses to the same value and contains no hidden character', () => {
     const hostile = fc.oneof(
       fc.jsonValue(),
       fc.string({ unit: 'binary' }),
@@ -32,7 +41,7 @@ describe('json', () => {
     )
     fc.assert(
       fc.property(hostile, (value) => {
-        const text = json(value)
+        const text = toJson(value)
         expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
         expect(JSON.stringify(JSON.parse(text))).toBe(JSON.stringify(value))
       }),
@@ -53,7 +62,7 @@ describe('widthOf', () => {
   })
 })
 
-describe('cut', () => {
+describe('truncate', () => {
   it.each([
     ['abcdef', 6, 'abcdef'],
     ['abcdef', 5, 'abcd…'],
@@ -61,13 +70,13 @@ describe('cut', () => {
     ['abc', 1, '…'],
     ['abc', 0, ''],
   ])('cuts %s to %i columns', (text, width, expected) => {
-    expect(cut(text, width)).toBe(expected)
+    expect(truncate(text, width)).toBe(expected)
   })
 
-  it('is never wider than it may be', () => {
+  it('never exceeds the given width', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.nat(30), (text, width) => {
-        expect(widthOf(cut(text, width))).toBeLessThanOrEqual(width)
+        expect(widthOf(truncate(text, width))).toBeLessThanOrEqual(width)
       }),
     )
   })
@@ -80,12 +89,12 @@ interface Row {
   text: string
 }
 
-describe('table', () => {
+describe('formatTable', () => {
   const columns = [
     { title: 'ID', cell: (row: Row) => row.id },
-    { title: 'NAME', cell: (row: Row) => row.name, least: 6 },
-    { title: 'KIND', cell: (row: Row) => row.kind, optional: true, right: true },
-    { title: 'TEXT', cell: (row: Row) => row.text, least: 8 },
+    { title: 'NAME', cell: (row: Row) => row.name, minWidth: 6 },
+    { title: 'KIND', cell: (row: Row) => row.kind, optional: true, alignRight: true },
+    { title: 'TEXT', cell: (row: Row) => row.text, minWidth: 8 },
   ]
   const row: Row = {
     id: '0123456789',
@@ -94,33 +103,33 @@ describe('table', () => {
     text: 'what it says, at length',
   }
 
-  it('shows all of it where there is room', () => {
-    expect(table(columns, [row], 100)).toEqual([
+  it('prints whole cells if they fit', () => {
+    expect(formatTable(columns, [row], 100)).toEqual([
       'ID          NAME         KIND  TEXT',
       '0123456789  a name  some kind  what it says, at length',
     ])
   })
 
-  it('cuts the last column first, and then leaves out what is optional', () => {
-    expect(table(columns, [row], 44)[1]).toBe('0123456789 a name some kind what it says, a…')
-    expect(table(columns, [row], 32)[1]).toBe('0123456789 a name what it says,…')
+  it('truncates the last column first, then omits optional columns', () => {
+    expect(formatTable(columns, [row], 44)[1]).toBe('0123456789 a name some kind what it says, a…')
+    expect(formatTable(columns, [row], 32)[1]).toBe('0123456789 a name what it says,…')
   })
 
-  it('fits whatever the letters say', () => {
-    const word = fc.string({ unit: 'grapheme', maxLength: 60 }).map(line)
+  it('fits the width for any cell contents', () => {
+    const word = fc.string({ unit: 'grapheme', maxLength: 60 }).map(escapeLine)
     const rows = fc.array(
       fc.record({ id: fc.constant('01995c3a-1'), name: word, kind: word, text: word }),
     )
     fc.assert(
       fc.property(rows, fc.integer({ min: 28, max: 200 }), (some, width) => {
-        for (const text of table(columns, some, width))
+        for (const text of formatTable(columns, some, width))
           expect(widthOf(text)).toBeLessThanOrEqual(width)
       }),
     )
   })
 })
 
-describe('fromNow', () => {
+describe('formatRelativeTime', () => {
   it.each([
     [0, 'now'],
     [999, 'now'],
@@ -128,13 +137,17 @@ describe('fromNow', () => {
     [-2 * 3_600_000, '2 h ago'],
     [-3 * 86_400_000, '3 d ago'],
     [59_999, 'in 59 s'],
-  ])('says %i ms as %s', (ms, text) => {
-    expect(fromNow(1e12 + ms, 1e12)).toBe(text)
+  ])('formats %i ms as %s', (ms, text) => {
+    expect(formatRelativeTime(1e12 + ms, 1e12)).toBe(text)
   })
 })
 
-describe('span', () => {
-  it('is in its largest unit', () => {
-    expect([span(0), span(90_000), span(7_200_000)]).toEqual(['0 s', '1 min', '2 h'])
+describe('formatDuration', () => {
+  it('uses the largest unit', () => {
+    expect([formatDuration(0), formatDuration(90_000), formatDuration(7_200_000)]).toEqual([
+      '0 s',
+      '1 min',
+      '2 h',
+    ])
   })
 })

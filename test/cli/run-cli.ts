@@ -18,10 +18,10 @@ export interface Ran {
 
 const { FORCE_COLOR: _force, COLUMNS: _columns, REDRIVE_STORE: _store, ...inherited } = process.env
 
-/** The environment of a person who uses no terminal. */
+/** The environment without terminal settings. */
 export const plainEnv: NodeJS.ProcessEnv = { ...inherited, NO_COLOR: '1' }
 
-/** Runs the CLI as its own process, as a person would. */
+/** Runs the CLI as its own process. */
 export async function redrive(
   args: readonly string[],
   options: { env?: NodeJS.ProcessEnv; cwd?: string; input?: string } = {},
@@ -37,14 +37,14 @@ export async function redrive(
   return { out, err, exit }
 }
 
-/** A folder that is gone after the tests of the file. */
+/** A folder that is removed after the tests of the file. */
 export function aFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-cli-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** A new store file with these letters; answers with its URL. */
+/** Creates a store file with these letters and returns its URL. */
 export async function aStoreFile(folder: string, letters: readonly DeadLetter[]): Promise<string> {
   const path = join(folder, `${systemClock.id()}.db`)
   const store = sqliteStore({ path })
@@ -54,20 +54,20 @@ export async function aStoreFile(folder: string, letters: readonly DeadLetter[])
   return `sqlite:${path}`
 }
 
-/** What a terminal would obey or hide, but for the end of a line. */
-const obeyed = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
+/** Control and hidden characters, except line breaks. */
+const controlCharacters = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
-/** Text in which no letter talks to the terminal. */
-export function expectTame(output: string): void {
-  expect(obeyed.exec(output)).toBeNull()
+/** Checks that the output has no control characters. */
+export function expectEscaped(output: string): void {
+  expect(controlCharacters.exec(output)).toBeNull()
 }
 
-/** The same, for a terminal of 80 columns. */
+/** Also checks that the output fits 80 columns. */
 export function expectToFit(output: string): void {
-  expectTame(output)
+  expectEscaped(output)
   for (const line of output.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80)
 }
 
-/** Text that tries to act on the terminal it is shown on. */
+/** A string with control characters for a terminal. */
 export const hostileText =
   '\u001b]0;pwned\u0007\u001b[2J\u001b[31mred\r\nnext\u0000 \u009b1m\u202eltr \u2028 \ufeff'

@@ -9,7 +9,7 @@ function aTerminal(rows: number) {
 }
 
 describe('openScreen', () => {
-  it('draws in one write, over what is there, and only when something changed', () => {
+  it('redraws in one write, without clearing, and only after a change', () => {
     const { written, screen, stream } = aTerminal(24)
     screen.draw(['one', 'two'])
     screen.draw(['one', 'two'])
@@ -21,7 +21,7 @@ describe('openScreen', () => {
     screen.close()
   })
 
-  it('leaves out what does not fit instead of scrolling', () => {
+  it('omits lines that do not fit instead of scrolling', () => {
     const { written, screen } = aTerminal(3)
     screen.draw(['one', 'two', 'three', 'four'])
     expect(written[1]).toContain('two')
@@ -29,7 +29,7 @@ describe('openScreen', () => {
     screen.close()
   })
 
-  it('gives the terminal back once, and draws no more', () => {
+  it('restores the terminal once, and draws nothing afterwards', () => {
     const { written, screen } = aTerminal(24)
     const listeners = process.listenerCount('exit')
     screen.close()

@@ -25,7 +25,7 @@ function component(stopMs: () => number) {
 }
 
 describe('Lifecycle', () => {
-  it('never runs twice at once, ends as last asked, and resolves every stop', async () => {
+  it('never runs twice at a time, ends in the last requested state, and resolves every stop', async () => {
     type Step = { call: 'start' } | { call: 'stop' } | { call: 'wait'; ms: number }
     const step: fc.Arbitrary<Step> = fc.oneof(
       fc.record({ call: fc.constant('start' as const) }),
@@ -57,7 +57,7 @@ describe('Lifecycle', () => {
     await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 30 }), run), { numRuns: 150 })
   })
 
-  it('makes all stops wait for the same end, with the arguments of the first', async () => {
+  it('makes concurrent stops wait for the first one, with its arguments', async () => {
     const { clock, seen, lifecycle } = component(() => 10)
     lifecycle.start()
     let ended = 0

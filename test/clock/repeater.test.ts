@@ -4,7 +4,7 @@ import { fakeClock } from '../../src/testing/index.ts'
 import { deferred } from '../a-queue.ts'
 
 describe('Repeater', () => {
-  it('runs the first round at once and each further one after the pause that a round asks for', async () => {
+  it('runs the first round at once and each further one after the delay that a round returns', async () => {
     const clock = fakeClock()
     const at: number[] = []
     const repeater = new Repeater({

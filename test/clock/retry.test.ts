@@ -37,7 +37,7 @@ describe('Backoff', () => {
     expectDelays([backoff.nextMs()], [100])
   })
 
-  it('gives different delays to different processes', () => {
+  it('returns different delays in different processes', () => {
     const options = { firstMs: 100, maxMs: 1000 }
     const first = new Backoff(fakeClock(0, 1), options)
     const second = new Backoff(fakeClock(0, 2), options)

@@ -1,5 +1,6 @@
 /**
- * One thing is wrong in each; the problem names the key, the line, and what is allowed or meant.
+ * Files with one problem each. The message names the key, the line, and the allowed values or a
+ * suggestion.
  */
 export const badFiles: [yaml: string, key: string, says: string][] = [
   ['maxRetires: 1', 'maxRetires', 'did you mean "maxRetries"?'],

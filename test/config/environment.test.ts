@@ -14,7 +14,7 @@ const from = (env: Record<string, string>) => fromEnvironment(env, read)
 const problems = (env: Record<string, string>): string[] => from(env).problems.map(formatProblem)
 
 describe('fromEnvironment', () => {
-  it('reads numbers, flags, strings, durations and maps by what the key expects', () => {
+  it('parses numbers, flags, strings, durations and maps by the type of the key', () => {
     const { layer } = from({
       REDRIVE_MAX_RETRIES: '5',
       REDRIVE_DLQ_ENABLED: 'false',
@@ -36,7 +36,7 @@ describe('fromEnvironment', () => {
     })
   })
 
-  it('reads a value from the file that a variable names', () => {
+  it('reads a value from the file named by a _FILE variable', () => {
     expect(from({ REDRIVE_DLQ_MAX_SIZE_FILE: '/run/size' }).layer.value).toEqual({
       dlq_max_size: 500,
     })
@@ -67,7 +67,7 @@ describe('fromEnvironment', () => {
     expect(problems(env)).toEqual([expect.stringContaining(problem) as string])
   })
 
-  it('lets alone what platforms, tests and our own commands set', () => {
+  it('ignores variables of platforms, tests and our own commands', () => {
     expect(
       problems({
         REDRIVE_SERVICE_HOST: '10.0.0.1',

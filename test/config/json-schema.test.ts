@@ -14,8 +14,7 @@ type Rules = SchemaNode & {
 }
 
 /**
- * As much of a validator as the published schema needs; it fails on a keyword that it does not
- * know.
+ * A validator with the keywords of the published schema. An unknown keyword is an error.
  */
 const keywords = new Set(
   '$schema title description format writeOnly type properties required additionalProperties propertyNames items anyOf oneOf enum const minimum maximum exclusiveMinimum minLength maxLength minItems maxItems minProperties maxProperties pattern'.split(
@@ -24,8 +23,8 @@ const keywords = new Set(
 )
 
 function accepts(rules: Rules, value: unknown): boolean {
-  const strange = Object.keys(rules).filter((keyword) => !keywords.has(keyword))
-  if (strange.length > 0) throw new Error(`unknown keywords ${strange.join(', ')}`)
+  const unknown = Object.keys(rules).filter((keyword) => !keywords.has(keyword))
+  if (unknown.length > 0) throw new Error(`unknown keywords ${unknown.join(', ')}`)
   if (rules.anyOf && !rules.anyOf.some((one) => accepts(one, value))) return false
   if (rules.oneOf && rules.oneOf.filter((one) => accepts(one, value)).length !== 1) return false
   if (rules.const !== undefined && rules.const !== value) return false
@@ -77,24 +76,24 @@ function acceptsMap(rules: Rules, map: Record<string, unknown>): boolean {
 const schema = configJsonSchema() as Rules & { $schema: string }
 const parse = (text: string): unknown => readYaml(text, String).value
 
-/** What only a program can see: addresses, headers, patterns, and whether a secret is there. */
-const seenLater =
+/** Problems that a schema cannot express: addresses, headers, patterns, missing secrets. */
+const beyondSchema =
   /a URL and a name|must be a URL|is no URL|http or https|a password|private|is never allowed|is never called|is set by Redrive|is no header|is not a valid header|not a pattern|is not set|cannot be read|begin with the program|4000d|1B to 1GiB|"2h"/
 
 describe('the published schema', () => {
-  it('is of the draft 2020-12, and closed', () => {
+  it('uses draft 2020-12 and allows no additional properties', () => {
     expect(schema.$schema).toBe('https://json-schema.org/draft/2020-12/schema')
     expect(schema.additionalProperties).toBe(false)
   })
 
-  it('accepts the example, and nothing at all', () => {
+  it('accepts the example file and an empty object', () => {
     const example = readFileSync(join(import.meta.dirname, '../../examples/redrive.yaml'), 'utf8')
     expect(accepts(schema, parse(example))).toBe(true)
     expect(accepts(schema, {})).toBe(true)
   })
 
-  it.each(badFiles.filter(([, , says]) => !seenLater.test(says) || says === 'true or false'))(
-    'refuses %s',
+  it.each(badFiles.filter(([, , says]) => !beyondSchema.test(says) || says === 'true or false'))(
+    'rejects %s',
     (yaml) => {
       expect(accepts(schema, parse(yaml))).toBe(false)
     },

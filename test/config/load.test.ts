@@ -43,7 +43,7 @@ function problemsOf(given: Given): string[] {
 }
 
 describe('loadConfig', () => {
-  it('is the defaults when nothing is said', () => {
+  it('returns the defaults without any source', () => {
     expect(load({})).toMatchObject({
       store: 'sqlite:redrive.db',
       options: {},
@@ -51,7 +51,7 @@ describe('loadConfig', () => {
     expect(load({}).file).toBeUndefined()
   })
 
-  it('takes flags before the environment, that before the file, and that before the defaults', () => {
+  it('prefers flags to the environment, the environment to the file, and the file to the defaults', () => {
     const files = {
       'redrive.yaml': 'maxRetries: 1\nclaimBatch: 1\npollMs: 1s\nstore: sqlite:file.db',
     }
@@ -62,7 +62,7 @@ describe('loadConfig', () => {
     expect(readOptions(config.options).leaseMs).toBe(30_000)
   })
 
-  it('says of each value where it comes from', () => {
+  it('reports the origin of each value', () => {
     const config = load({
       files: { 'redrive.yaml': '# none\nmaxRetries: 1\nbreaker:\n  failures: 3\n' },
       env: { REDRIVE_BREAKER__OPEN_MS: '1m' },
@@ -90,19 +90,19 @@ describe('loadConfig', () => {
     })
   })
 
-  it('reads the file that is named by a flag, or by REDRIVE_CONFIG', () => {
+  it('reads the file named by --config or REDRIVE_CONFIG', () => {
     const files = { 'a.yaml': 'maxRetries: 1', 'b.yaml': 'maxRetries: 2', 'redrive.yaml': '{}' }
     expect(load({ files, file: 'a.yaml', env: { REDRIVE_CONFIG: 'b.yaml' } }).file).toBe('a.yaml')
     expect(load({ files, env: { REDRIVE_CONFIG: 'b.yaml' } }).options.maxRetries).toBe(2)
     expect(problemsOf({ files, file: 'c.yaml' })).toEqual(['c.yaml: the file does not exist'])
   })
 
-  it('takes durations and sizes as text, and JSON for YAML', () => {
+  it('accepts durations and sizes as strings, and JSON instead of YAML', () => {
     const { options } = loadYaml('{"leaseMs": "30s", "graceMs": 250, "maxPayloadBytes": "1.5MiB"}')
     expect(options).toEqual({ leaseMs: 30_000, graceMs: 250, maxPayloadBytes: 1_572_864 })
   })
 
-  it('takes a backoff by its word or in full, for all and for one queue', () => {
+  it('accepts a backoff by name or as an object, globally and per queue', () => {
     const { options } = loadYaml(
       'backoff: exponential\nqueues: { mail: { backoff: { kind: fixed, delayMs: 10s } } }',
     )
@@ -112,7 +112,7 @@ describe('loadConfig', () => {
     })
   })
 
-  it('takes rules and the names of templates, and a queue takes them too', () => {
+  it('accepts rules and names of templates', () => {
     const { options } = loadYaml(`
 rules:
   - name: declined
@@ -131,15 +131,15 @@ templates: [llm-overloaded]
     ])
   })
 
-  it('says so also where maps were joined or lists replaced', () => {
+  it('reports the origin of values in merged maps and replaced lists', () => {
     const files = {
       'redrive.yaml':
         'breaker: { failures: 5, openMs: 1m }\nrules:\n  - { name: a, when: { status: 402 }, category: permanent }',
     }
     const env = { REDRIVE_BREAKER: '{"failures": 7, "probes": 2}' }
     const { settings } = load({ files, env, set: ['breaker={"probes": 3}'] })
-    const said = settings.filter(({ key }) => key.startsWith('breaker.'))
-    expect(said.map(({ key, value, from }) => [key, value, from])).toEqual([
+    const breakerSettings = settings.filter(({ key }) => key.startsWith('breaker.'))
+    expect(breakerSettings.map(({ key, value, from }) => [key, value, from])).toEqual([
       ['breaker.failures', 7, 'REDRIVE_BREAKER'],
       ['breaker.openMs', 60_000, 'redrive.yaml:1'],
       ['breaker.probes', 3, '--set breaker'],
@@ -154,7 +154,7 @@ templates: [llm-overloaded]
     ])
   })
 
-  it('does not take a key of another kind for a mistyped one', () => {
+  it('reports a key of another kind as not allowed, without a suggestion', () => {
     const files = { 'redrive.yaml': 'backoff: { kind: exponential, baseMs: 1s }' }
     const set = ['backoff={"kind": "fixed", "delayMs": "1s"}']
     expect(problemsOf({ files, set })).toEqual([
@@ -162,7 +162,7 @@ templates: [llm-overloaded]
     ])
   })
 
-  it('takes every store that there is, and no other', async () => {
+  it('accepts every known store scheme and no other', async () => {
     const known = await connect('nothing:', systemClock).then(
       () => '',
       (error: Error) => error.message,
@@ -177,13 +177,13 @@ templates: [llm-overloaded]
       ])
   })
 
-  it('refuses an empty name of a file', () => {
+  it('rejects an empty file name', () => {
     const text = 'is empty: name a file or remove it'
     expect(problemsOf({ file: '' })).toEqual([`--config: ${text}`])
     expect(problemsOf({ env: { REDRIVE_CONFIG: '' } })).toEqual([`REDRIVE_CONFIG: ${text}`])
   })
 
-  it('takes maps as JSON from the environment, and joins them with those of the file', () => {
+  it('merges maps given as JSON in the environment with maps of the file', () => {
     const { options } = load({
       files: { 'redrive.yaml': 'queues: { mail: { maxRetries: 1, priority: low } }' },
       env: { REDRIVE_QUEUES: '{"mail": {"maxRetries": 2}, "sms": {"timeoutMs": "5s"}}' },
@@ -194,7 +194,7 @@ templates: [llm-overloaded]
     })
   })
 
-  it('gives options that a queue takes', () => {
+  it('returns valid queue options for the example file', () => {
     const text = readFileSync(join(import.meta.dirname, '../../examples/redrive.yaml'), 'utf8')
     const env = { PAYMENTS_SECRET: 's3cret', PAYMENTS_AUTHORIZATION: 'Bearer token' }
     const config = load({ files: { 'redrive.yaml': text }, env })
@@ -213,7 +213,7 @@ templates: [llm-overloaded]
     expect(JSON.stringify(config.settings)).not.toMatch(/s3cret|token/)
   })
 
-  it('reads secrets from files, without the newline at the end', () => {
+  it('reads secrets from files without the trailing newline', () => {
     const config = load({
       files: {
         'redrive.yaml':
@@ -228,7 +228,7 @@ templates: [llm-overloaded]
     expect(JSON.stringify(config.settings)).not.toMatch(/hidden|pw/)
   })
 
-  it('tells all problems at once', () => {
+  it('reports all problems at once', () => {
     const problems = problemsOf({
       files: { 'redrive.yaml': 'maxRetries: -1\nbreaker: { failures: 0, share: 2 }\nqueus: {}' },
       env: { REDRIVE_LEASE_MS: 'soon', REDRIVE_NOPE_AT_ALL: '1' },
@@ -243,7 +243,7 @@ templates: [llm-overloaded]
     )
   })
 
-  it('takes nothing from a prototype and puts nothing into one', () => {
+  it('rejects keys that could reach a prototype', () => {
     for (const key of ['__proto__', 'constructor', 'prototype']) {
       const inFile = problemsOf({ files: { 'redrive.yaml': `${key}: { admin: true }` } })
       expect(inFile).toEqual([`${key} (redrive.yaml:1): is not allowed as a key`])
@@ -257,8 +257,8 @@ templates: [llm-overloaded]
   })
 })
 
-describe('a file with one thing wrong', () => {
-  it.each(badFiles)('%s is refused by name', (yaml, key, says) => {
+describe('a file with one invalid key', () => {
+  it.each(badFiles)('is rejected by name: %s', (yaml, key, says) => {
     const problems = problemsOf({ files: { 'redrive.yaml': `# one\n${yaml}` } })
     expect(problems).toHaveLength(1)
     expect(problems[0]).toContain(`${key} (redrive.yaml:2): `)
@@ -273,7 +273,7 @@ mailboxes:
   requests: 'sqlite:mail.db#requests'
   orders: { env: ORDERS_URL }
 `
-  it('are options of the queue, with their secrets in place', () => {
+  it('become queue options, with their secrets resolved', () => {
     const config = load({
       files: { 'redrive.yaml': file },
       env: { ORDERS_URL: 'redis://pw@b#orders' },
@@ -285,7 +285,7 @@ mailboxes:
     expect(JSON.stringify(config.settings)).not.toContain('pw@b')
   })
 
-  it('are known save one whose secret is missing, for those who just look at letters', () => {
+  it('are returned without the one whose secret is missing', () => {
     const examined = examineConfig(sources({ files: { 'redrive.yaml': file } }))
     expect(examined).toMatchObject({
       options: { mailboxes: { requests: 'sqlite:mail.db#requests' } },
@@ -303,7 +303,7 @@ notify:
 `
   const files = { 'redrive.yaml': text, 'slack-url': 'https://hooks.slack.example/T0/B0/x\n' }
 
-  it('is read with its secrets, which are not shown', () => {
+  it('is read with its secrets, which do not appear in the settings', () => {
     const config = load({ files, env: { HOOK_SECRET: 'hush-1', PD_KEY: 'hush-2' } })
     expect(config.notify).toEqual({
       webhook: { url: 'https://hooks.example.org/x', secret: 'hush-1' },
@@ -314,19 +314,19 @@ notify:
     expect(JSON.stringify(config.settings)).not.toMatch(/hush|T0\/B0/)
   })
 
-  it('names every secret that is missing', () => {
+  it('reports every missing secret', () => {
     const problems = problemsOf({ files: { 'redrive.yaml': text } })
     expect(problems.join('\n')).toMatch(/HOOK_SECRET[^]*slack-url[^]*PD_KEY/)
   })
 
-  it('names the store when nothing but secrets is missing', () => {
+  it('returns the store when only secrets are missing', () => {
     const stored = `store: sqlite:a.db\n${text}`
     const examined = (yaml: string) => examineConfig(sources({ files: { 'redrive.yaml': yaml } }))
     expect(examined(stored)).toMatchObject({ store: 'sqlite:a.db' })
     expect(examined(`${stored}\nmaxRetires: 1`)).not.toHaveProperty('store')
   })
 
-  it('takes web addresses only', () => {
+  it('accepts only http and https URLs', () => {
     expect(
       problemsOf({ files: { 'redrive.yaml': "notify: { webhook: { url: 'ftp://x' } }" } })[0],
     ).toMatch(/notify\.webhook\.url.*https/)
@@ -334,7 +334,7 @@ notify:
 })
 
 describe('an embedding application', () => {
-  it('opens a queue with what loadConfig found', async () => {
+  it('opens a queue with the result of loadConfig', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'redrive-config-'))
     try {
       const file = join(folder, 'app.yaml')
@@ -350,13 +350,13 @@ describe('an embedding application', () => {
     }
   })
 
-  it('is formatProblem by name about an unknown source', () => {
+  it('gets an error with the name of an unknown key', () => {
     expect(() => publicLoadConfig({ path: 'x' } as never)).toThrow(
       'unknown key "path" in loadConfig',
     )
   })
 
-  it('keeps nothing while capture is disabled, and says so at every entry point', async () => {
+  it('stores nothing while capture is disabled, and every entry point reports it', async () => {
     const { options } = loadYaml('dlq_enabled: false')
     const dlq = await DeadLetterQueue.open('memory:', options)
     const broken = new Error('no')

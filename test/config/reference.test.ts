@@ -8,15 +8,15 @@ const read = (path: string): string =>
   readFileSync(join(import.meta.dirname, '../../docs/reference', path), 'utf8')
 
 describe('configPage', () => {
-  it('is what stands in docs/reference (npm run docs)', () => {
+  it('equals docs/reference/config.md (npm run docs)', () => {
     expect(read('config.md')).toBe(`${configPage()}\n`)
   })
 
-  it('goes with the schema that stands there (npm run docs)', () => {
+  it('has its schema in docs/reference/config.schema.json (npm run docs)', () => {
     expect(JSON.parse(read('config.schema.json'))).toEqual(configJsonSchema())
   })
 
-  it('says of every key what it is', () => {
+  it('describes every key', () => {
     const rows = Object.entries(configNode.properties ?? {}).flatMap(([key, node]) =>
       rowsOf(key, node),
     )

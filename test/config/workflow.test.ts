@@ -7,7 +7,7 @@ const sources = (text: string) => ({ env: {}, read: () => text })
 const load = (text: string): Config => loadConfig(sources(text))
 
 describe('the settings of the workflow design', () => {
-  it('mean what they meant', () => {
+  it('map to queue options', () => {
     const config = load(`
 dlq_enabled: true
 dlq_max_size: 500
@@ -26,7 +26,7 @@ dlq_retry_interval_seconds: 30
     })
   })
 
-  it('have their own defaults once they are switched on', () => {
+  it('have their own defaults with dlq_enabled', () => {
     expect(load('dlq_enabled: true').options).toEqual({
       maxItems: 10_000,
       backoff: exponential(),
@@ -38,18 +38,18 @@ dlq_retry_interval_seconds: 30
     expect(load('dlq_enabled: true\nmaxItems: 5').options.maxItems).toBe(5)
   })
 
-  it('change nothing else when one is given alone', () => {
+  it('change only their own option without dlq_enabled', () => {
     expect(load('dlq_max_size: 100').options).toEqual({ maxItems: 100 })
     expect(load('dlq_retry_processor_enabled: false').options).toEqual({ redeliver: false })
   })
 
-  it('switch redelivery off, and capture with it', () => {
+  it('disable capture and redelivery with dlq_enabled: false', () => {
     expect(load('dlq_enabled: false').options).toEqual({ capture: false, redeliver: false })
     const both = load('dlq_enabled: false\ndlq_retry_processor_enabled: true')
     expect(both.options).toEqual({ capture: false, redeliver: false })
   })
 
-  it('may stand beside their twin only when both say the same', () => {
+  it('may be combined with the equivalent option only if both values are equal', () => {
     expect(load('dlq_max_size: 500\nmaxItems: 500').options.maxItems).toBe(500)
     expect(load('dlq_retry_interval_seconds: 60\npollMs: 1m').options.pollMs).toBe(60_000)
     expect(
@@ -69,7 +69,7 @@ dlq_retry_interval_seconds: 30
     ])
   })
 
-  it('are formatProblem as what they became', () => {
+  it('are listed under the resulting option, with their origin', () => {
     const { settings } = load('dlq_enabled: true\ndlq_max_size: 500')
     expect(settings).toContainEqual({
       key: 'maxItems',

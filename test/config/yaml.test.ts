@@ -15,7 +15,7 @@ describe('readYaml', () => {
     expect(origins.get('["b","c",1,"d"]')).toBe('line 3')
   })
 
-  it('follows YAML 1.2: yes, on and 1_000 are strings, and so is a date', () => {
+  it('follows YAML 1.2: yes, on, 1_000 and dates are strings', () => {
     const { value } = read('a: yes\nb: on\nc: 1_000\nd: 2024-01-01\ne: 0o14\nf: ~\ng: 12:30\n')
     expect(value).toEqual({
       a: 'yes',
@@ -28,11 +28,11 @@ describe('readYaml', () => {
     })
   })
 
-  it('fills nothing in from outside', () => {
+  it('expands no variables', () => {
     expect(read('a: ${HOME}').value).toEqual({ a: '${HOME}' })
   })
 
-  it('takes keys as they are written', () => {
+  it('keeps keys as written', () => {
     expect(read('007: a\n1e3: b\nnull: c').value).toEqual({ '007': 'a', '1e3': 'b', null: 'c' })
   })
 
@@ -41,21 +41,25 @@ describe('readYaml', () => {
   })
 
   it.each<[string, string, string]>([
-    ['a key twice', 'a: 1\na: 2', 'line 2: duplicate key'],
-    ['a key twice in two spellings', '7: 1\n"7": 2', '7 (line 2): is not allowed as a key'],
+    ['a duplicate key', 'a: 1\na: 2', 'line 2: duplicate key'],
+    ['a duplicate key in another spelling', '7: 1\n"7": 2', '7 (line 2): is not allowed as a key'],
     ['two documents', 'a: 1\n---\na: 2', 'line 2: a second document begins here'],
     ['a tag', 'a: !!js/function "x"', 'line 1: has a tag'],
-    ['a tag of our own', 'a: !secret x', 'line 1: has a tag'],
+    ['a custom tag', 'a: !secret x', 'line 1: has a tag'],
     ['a tab', 'a:\n\tb: 1', 'line 2: '],
     ['an open bracket', 'a: [1', 'line 1: is not valid YAML'],
-    ['an alias of nothing', 'a: *x', 'a (line 1): is an alias without an anchor'],
-    ['a map for a key', '? { a: 1 }\n: b', 'has a key that is not a string'],
-    ['a prototype', 'a:\n  __proto__: { x: 1 }', 'a.__proto__ (line 2): is not allowed as a key'],
-  ])('refuses %s', (_, text, problem) => {
+    ['an alias without an anchor', 'a: *x', 'a (line 1): is an alias without an anchor'],
+    ['a map as a key', '? { a: 1 }\n: b', 'has a key that is not a string'],
+    [
+      'a __proto__ key',
+      'a:\n  __proto__: { x: 1 }',
+      'a.__proto__ (line 2): is not allowed as a key',
+    ],
+  ])('rejects %s', (_, text, problem) => {
     expect(read(text).problems.map(formatProblem).join('\n')).toContain(problem)
   })
 
-  it('ends with a problem where aliases multiply', () => {
+  it('reports a problem for aliases that multiply', () => {
     const bomb = ['a0: &a0 [x, x, x, x, x, x, x, x, x]']
     for (let level = 1; level < 12; level++) {
       const names = Array.from({ length: 9 }, () => `*a${level - 1}`).join(', ')
@@ -66,12 +70,12 @@ describe('readYaml', () => {
     ])
   })
 
-  it('ends with a problem where an alias leads back to itself', () => {
+  it('reports a problem for a cyclic alias and for deep nesting', () => {
     expect(read('a: &x { b: *x }').problems).toHaveLength(1)
     expect(read(`a: ${'['.repeat(200)}${']'.repeat(200)}`).problems).toHaveLength(1)
   })
 
-  it('never quotes what stands in the file', () => {
+  it('never quotes the contents of the file', () => {
     for (const text of [
       'a: "hunter2',
       'a: [hunter2',

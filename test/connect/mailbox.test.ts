@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const startMs = fakeClock().now()
 
 describe('openMailbox', () => {
-  it('opens a mailbox by its URL and the name behind the #', async () => {
+  it('opens a mailbox by its URL and the name after the #', async () => {
     const mailbox = await openMailbox('memory:#requests')
     expect(mailbox.name).toBe('requests')
     await mailbox.send({ a: 1 })
@@ -22,7 +22,7 @@ describe('openMailbox', () => {
     await mailbox.close()
   })
 
-  it('reads a name that is escaped, and takes one that is given apart first', async () => {
+  it('decodes an escaped name, and prefers the name option', async () => {
     const clock = fakeClock()
     expect((await openMailbox('memory:#my%20letters', { clock })).name).toBe('my letters')
     expect((await openMailbox('memory:#100%', { clock })).name).toBe('100%')
@@ -36,16 +36,16 @@ describe('openMailbox', () => {
     ['rediss', /must begin with a scheme/],
     ['reddis://localhost#a', /unknown mailbox scheme reddis: did you mean redis:\?/],
     ['ftp://localhost#a', /unknown mailbox scheme ftp:.*known: memory:, sqlite:, postgres:/],
-    // As from an environment variable that nobody has set.
+    // As from an environment variable that is not set.
     [undefined, /must begin with a scheme/],
-  ])('refuses %s and says what is right', async (url, expected) => {
+  ])('rejects %s and shows a valid URL', async (url, expected) => {
     await expect(openMailbox(url as string)).rejects.toMatchObject({
       code: 'INVALID_INPUT',
       message: expect.stringMatching(expected) as string,
     })
   })
 
-  it('does not show a password in what it says', async () => {
+  it('does not show a password in an error', async () => {
     const failed = await openMailbox('nowhere://me:hunter2@localhost#a').catch((error) => error)
     expect(String(failed)).not.toContain('hunter2')
   })
@@ -62,7 +62,7 @@ describe('openMailbox', () => {
     await replies.close()
   })
 
-  it('replies to a queue of its own, although the URL names that of the requests', async () => {
+  it('replies to the queue of the reply address, although the URL names another queue', async () => {
     const server = await startFauxqs({ port: 0, logger: false })
     for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, 'test')
     const requests = await openMailbox(
@@ -96,7 +96,7 @@ describe('openMailbox', () => {
     await replies.close()
   })
 
-  it('gives the same messages for the same broker and name in memory, and others for others', async () => {
+  it('shares messages in memory by broker and name', async () => {
     const clock = fakeClock()
     const urls = ['memory:#a', 'MEMORY:#a', 'memory:one#a', 'memory:two#a']
     const opened = await Promise.all(urls.map((url) => openMailbox(url, { clock })))
@@ -112,7 +112,7 @@ describe('openMailbox', () => {
     await again.close()
   })
 
-  it('keeps dead letters for ever unless a retention is set, also when their handler fails', async () => {
+  it('keeps dead letters forever by default, also when their handler fails', async () => {
     const clock = fakeClock()
     const url = `sqlite:${join(folder, 'kept.db')}`
     const deadLetters = await openMailbox(`${url}#requests-dlq`, { clock })
@@ -139,7 +139,7 @@ describe('openMailbox', () => {
   it.each([
     ['an option', '', { retentionSeconds: 60 }],
     ['a parameter of the URL', '?retentionSeconds=60', {}],
-    ['an option before the URL', '?retentionSeconds=9000', { retentionSeconds: 60 }],
+    ['an option that overrides the URL', '?retentionSeconds=9000', { retentionSeconds: 60 }],
   ])('expires messages when a retention is set by %s', async (_, query, options) => {
     for (const broker of ['memory:retention', `sqlite:${join(folder, 'brief.db')}`]) {
       const clock = fakeClock()
@@ -168,25 +168,25 @@ describe('openMailbox', () => {
     ['sqs://host?regions=x#a', 'did you mean "region"?'],
     ['https://sqs.eu-west-1.amazonaws.com/1/q?region=x#a', 'known: retentionSeconds'],
     ['kafka://host?partition=3#a', 'did you mean "partitions"?'],
-  ])('refuses the unknown parameter of %s by name', async (url, message) => {
+  ])('rejects the unknown parameter of %s by name', async (url, message) => {
     await expect(openMailbox(url)).rejects.toThrow(message)
   })
 
-  it('refuses unknown options by name', async () => {
+  it('rejects unknown options by name', async () => {
     await expect(openMailbox('memory:#a', { retentionSecs: 5 } as object)).rejects.toMatchObject({
       code: 'INVALID_CONFIG',
       message: 'unknown key "retentionSecs" in mailbox options: did you mean "retentionSeconds"?',
     })
   })
 
-  it.each(['-1', 'soon', ''])('refuses a retention of %j', async (seconds) => {
+  it.each(['-1', 'soon', ''])('rejects a retention of %j', async (seconds) => {
     await expect(openMailbox(`memory:?retentionSeconds=${seconds}#a`)).rejects.toMatchObject({
       code: 'INVALID_CONFIG',
       message: expect.stringContaining('retentionSeconds must be from 0') as string,
     })
   })
 
-  it('refuses a retention that SQS cannot keep to, with the reason', async () => {
+  it('rejects a retention longer than that of SQS, with the reason', async () => {
     await expect(
       openMailbox('sqs://127.0.0.1:1?region=us-east-1#a', { retentionSeconds: 1_209_601 }),
     ).rejects.toMatchObject({
@@ -195,13 +195,13 @@ describe('openMailbox', () => {
     })
   })
 
-  it('replies where the resolver says, if one is given', async () => {
+  it('replies through the given resolver', async () => {
     const clock = fakeClock()
     const replies = await openMailbox('memory:#replies', { clock })
     const resolver = resolverOf([replies])
     const requests = await openMailbox('memory:#requests', { clock, resolver })
     await requests.send('ping', { replyTo: 'replies' })
-    await requests.send('ping', { replyTo: 'strangers' })
+    await requests.send('ping', { replyTo: 'unknown' })
     const [known, unknown] = await requests.receive({ max: 2 })
     await known!.reply('pong')
     expect((await replies.receive())[0]?.value()).toBe('pong')

@@ -9,7 +9,7 @@ import { redisStore } from '../../src/stores/redis/redis.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 
 describe('connect', () => {
-  it('gives the store of the scheme', async () => {
+  it('returns the store of the URL scheme', async () => {
     expect((await connect('memory:', systemClock)).powers.kind).toBe('memory')
     expect((await connect('sqlite:x.db', systemClock)).powers.kind).toBe('sqlite')
   })
@@ -18,18 +18,18 @@ describe('connect', () => {
     ['sqlite:/x.db', '/x.db-spool'],
     ['sqlite:///x.db', '/x.db-spool'],
     ['SQLITE:x.db', 'x.db-spool'],
-  ])('takes %s for a file, which is that of its spool too', (url, spool) => {
+  ])('derives the spool folder from the file of %s', (url, spool) => {
     expect(spoolPathOf(url)).toBe(spool)
   })
 
-  it('does not guess which file sqlite://x.db is', async () => {
+  it('rejects the ambiguous URL sqlite://x.db', async () => {
     await expect(connect('sqlite://x.db', systemClock)).rejects.toThrow(
       'write sqlite:x.db for a file in this folder, or sqlite:/x.db for one at the root of the disk',
     )
   })
 
   it.each(['', 'redrive.db', 'mysql://root:secret@host/db', 'sqlite:', '__proto__:x'])(
-    'refuses %j and says what a URL looks like',
+    'rejects %j and shows a valid URL',
     async (url) => {
       const refusal = connect(url, systemClock)
       await expect(refusal).rejects.toMatchObject({
@@ -51,7 +51,7 @@ describe('settings in the URL of a store', () => {
     ['redis://u:hush@h/0?prefx=s', 'did you mean "prefix"?'],
     ['redis://u:hush@h/0?allowvolatile=true', 'did you mean "allowVolatile"?'],
     ['opensearch://u:hush@h/p?replica=1', 'did you mean "replicas"?'],
-  ])('refuses the unknown one of %s by name', async (url, hint) => {
+  ])('reject an unknown setting by name: %s', async (url, hint) => {
     const connecting = connect(url, systemClock)
     await expect(connecting).rejects.toThrow(hint)
     await expect(connecting).rejects.not.toThrow('hush')
@@ -63,7 +63,7 @@ describe('settings in the URL of a store', () => {
   it.each([
     ['sqlite:x.db?synchronous=half', 'known: full, relaxed'],
     ['sqlite:x.db?busyTimeoutMs=soon', 'busyTimeoutMs must be a number'],
-  ])('refuses a value that is none: %s', async (url, message) => {
+  ])('reject an invalid value: %s', async (url, message) => {
     await expect(connect(url, systemClock)).rejects.toThrow(message)
   })
 
@@ -71,11 +71,11 @@ describe('settings in the URL of a store', () => {
     'sqlite:x.db?synchronous=relaxed&busyTimeoutMs=100',
     'postgres://h/d?schema=s&partitions=month&sslmode=disable&application_name=me',
     'postgres://h/d?sslmode=require&channel_binding=require',
-  ])('takes %s', async (url) => {
+  ])('are accepted: %s', async (url) => {
     expect((await connect(url, systemClock)).powers.durable).toBe(true)
   })
 
-  it('are no part of the file of a SQLite store, nor of the folder of its spool', () => {
+  it('are not part of the file name of a SQLite store or of its spool folder', () => {
     expect(spoolPathOf('sqlite:x.db?synchronous=relaxed')).toBe('x.db-spool')
   })
 })
@@ -90,12 +90,12 @@ describe('options of a store', () => {
     ['openSearchStore', () => openSearchStore({ url: 'x', replica: 1 } as never), 'replicas'],
     ['openSearchIndex', () => openSearchIndex({ url: 'x', replica: 1 } as never), 'replicas'],
     ['follow', () => follow(memoryStore(), {} as never, { passMS: 1 } as never), 'passMs'],
-  ])('refuse an unknown one by name: %s', (name, make, nearest) => {
+  ])('reject an unknown key by name: %s', (name, make, nearest) => {
     expect(make).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }))
     expect(make).toThrow(`in options of ${name}: did you mean "${nearest}"?`)
   })
 
-  it('that are undefined leave what the URL says', () => {
+  it('that are undefined do not override the URL', () => {
     const store = redisStore({
       url: 'redis://h?allowVolatile=true',
       allowVolatile: undefined,
@@ -108,7 +108,7 @@ describe('needing', () => {
   it.each([
     ['ERR_MODULE_NOT_FOUND', "Cannot find package 'pg'", 'npm install pg'],
     ['ERR_UNKNOWN_BUILTIN_MODULE', 'No such built-in module: node:sqlite', nodeAdvice],
-  ])('says what is missing: %s', async (code, message, needed) => {
+  ])('names the fix for %s', async (code, message, needed) => {
     const cause = Object.assign(new Error(message), { code })
     await expect(needing('pg', () => Promise.reject(cause))).rejects.toMatchObject({
       code: 'INVALID_CONFIG',

@@ -68,8 +68,8 @@ function leaseEnd(claim: Claimed, timeline: Timeline, leaseMs: number): number {
 
 /** Earliest end of a lease by the monotonic clock: it cannot have begun before its request. */
 function heldUntil(claim: Claimed, timeline: Timeline, leaseMs: number): number {
-  const asked = [claim, ...renewalsOf(claim, timeline)].map(({ since }) => since.t)
-  return Math.max(...asked) + leaseMs
+  const requestedAt = [claim, ...renewalsOf(claim, timeline)].map(({ since }) => since.t)
+  return Math.max(...requestedAt) + leaseMs
 }
 
 /**

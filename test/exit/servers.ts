@@ -11,7 +11,7 @@ import amqplib from 'amqplib'
 import { startFauxqs } from 'fauxqs'
 import { Client } from 'pg'
 import { createClient } from 'redis'
-import { askNats, natsCommand, natsUrl } from '../../scripts/servers/nats.ts'
+import { requestNats, natsCommand, natsUrl } from '../../scripts/servers/nats.ts'
 import { systemClock } from '../../src/clock/clock.ts'
 import { connect } from '../../src/connect/store.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
@@ -192,7 +192,7 @@ function natsWith(args: readonly string[]): Promise<PrivateServer> {
       return { ...usual, args: [...listening, ...args] }
     },
     isOurs: async ([port, monitor]) =>
-      ((await askNats(monitor!, 'varz')) as { port: number }).port === port,
+      ((await requestNats(monitor!, 'varz')) as { port: number }).port === port,
     url: natsUrl,
     signals: { smart: 'SIGTERM', fast: 'SIGTERM', immediate: 'SIGTERM' },
   })

@@ -63,7 +63,7 @@ describe('findUnsynced', () => {
   const reply = '7 sendto(9<TCP:[1:1->1:2]>, "done", 4, 0, NULL, 0) = 4'
   const received = '8 recvfrom(9<TCP:[1:1->1:3]>, "acknowledged-0.", 99, 0, NULL, NULL) = 7'
 
-  it('takes the last reply to the requesting client as the acknowledgement', () => {
+  it('treats the last reply to the requesting client as the acknowledgement', () => {
     expect(problems([request, reply, write, end, sync, reply, received], true)).toEqual([])
     expect(problems([request, write, end, reply, sync, received], true)).toHaveLength(1)
     expect(problems([request, write, end, sync, received], true)).toHaveLength(1)

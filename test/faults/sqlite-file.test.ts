@@ -44,7 +44,7 @@ async function readIntactIds(store: Store): Promise<string[]> {
 }
 
 describe('a SQLite file that others change', () => {
-  it('gets no more writes once it was replaced, and the new file is left alone', async () => {
+  it('gets no more writes once it was replaced, and the new file is not changed', async () => {
     const store = await open()
     await store.add([aLetter()])
     const other = join(directory.path, 'other.db')

@@ -8,11 +8,11 @@ import { aLetter } from '../../src/testing/a-letter.ts'
 import { hostileErrors } from './hostile.ts'
 
 const at = '2026-01-01T00:00:00.000Z'
-const told = (thrown: unknown): Failure => toFailure(thrown, at)
-const withFields = (fields: object): Failure => told(Object.assign(new Error('x'), fields))
+const failureOf = (thrown: unknown): Failure => toFailure(thrown, at)
+const withFields = (fields: object): Failure => failureOf(Object.assign(new Error('x'), fields))
 
-/** What holds for every failure, whatever it was made of. */
-function holds(failure: Failure): void {
+/** Checks what holds for every failure. */
+function expectValid(failure: Failure): void {
   const json = JSON.stringify(failure)
   expect(json.isWellFormed()).toBe(true)
   expect(json.length).toBeLessThan(250_000)
@@ -31,11 +31,11 @@ function holds(failure: Failure): void {
 }
 
 describe('toFailure', () => {
-  it.each(hostileErrors)('tells $name', ({ make }) => {
-    holds(told(make()))
+  it.each(hostileErrors)('converts $name', ({ make }) => {
+    expectValid(failureOf(make()))
   })
 
-  it('tells anything at all', () => {
+  it('converts any value', () => {
     const traps = ['get', 'has', 'ownKeys', 'getPrototypeOf', 'getOwnPropertyDescriptor'] as const
     const anything = fc.anything({
       withBigInt: true,
@@ -69,7 +69,7 @@ describe('toFailure', () => {
         const handler = Object.fromEntries(throwing.map((trap) => [trap, boom]))
         const isObject = typeof target === 'object' && target !== null
         for (const thrown of [target, isObject ? new Proxy(target, handler) : undefined])
-          expect(JSON.stringify(told(thrown)).isWellFormed()).toBe(true)
+          expect(JSON.stringify(failureOf(thrown)).isWellFormed()).toBe(true)
       }),
       { numRuns: 500 },
     )
@@ -78,7 +78,7 @@ describe('toFailure', () => {
   it('keeps name, message, code and stack of an ordinary error', () => {
     const error = Object.assign(new TypeError('it broke'), { code: 'E_BROKE' })
     const { stack } = error
-    expect(told(error)).toEqual({
+    expect(failureOf(error)).toEqual({
       name: 'TypeError',
       message: 'it broke',
       code: 'E_BROKE',
@@ -90,10 +90,12 @@ describe('toFailure', () => {
 
   it('names an error by its class when it has no name of its own', () => {
     class PaymentDeclined extends Error {}
-    expect(told(new PaymentDeclined('no')).name).toBe('PaymentDeclined')
-    expect(told(new Error('no')).name).toBe('Error')
-    expect(told(new DOMException('late', 'TimeoutError'))).toMatchObject({ name: 'TimeoutError' })
-    expect(told(new DOMException('late', 'TimeoutError'))).not.toHaveProperty('code')
+    expect(failureOf(new PaymentDeclined('no')).name).toBe('PaymentDeclined')
+    expect(failureOf(new Error('no')).name).toBe('Error')
+    expect(failureOf(new DOMException('late', 'TimeoutError'))).toMatchObject({
+      name: 'TimeoutError',
+    })
+    expect(failureOf(new DOMException('late', 'TimeoutError'))).not.toHaveProperty('code')
   })
 
   it.each([
@@ -108,11 +110,11 @@ describe('toFailure', () => {
     [{ message: 'like an error', name: 'Odd' }, 'Odd', 'like an error'],
     [[1, 'a'], 'Array', '[1, "a"]'],
     [function named() {}, 'function', 'function named'],
-  ])('says what %o is', (thrown, name, message) => {
-    expect(told(thrown)).toEqual({ name, message, causes: [], at })
+  ])('describes %o', (thrown, name, message) => {
+    expect(failureOf(thrown)).toEqual({ name, message, causes: [], at })
   })
 
-  it('cuts long text with a mark that says how long it was', () => {
+  it('truncates long strings with a mark and the original length', () => {
     const { message, stack, name, code } = withFields({
       message: 'm'.repeat(10_485_760),
       stack: 's'.repeat(20_000),
@@ -125,30 +127,35 @@ describe('toFailure', () => {
     expect(code).toBe(`${'c'.repeat(100)}… [cut, 1000 characters]`)
   })
 
-  it('does not cut a character in two', () => {
-    const { message } = told(new Error(`${'m'.repeat(8191)}🦊🦊`))
+  it('does not split a surrogate pair', () => {
+    const { message } = failureOf(new Error(`${'m'.repeat(8191)}🦊🦊`))
     expect(message).toBe(`${'m'.repeat(8191)}… [cut, 8195 characters]`)
   })
 
   it('replaces lone surrogates and keeps control characters', () => {
-    expect(told(new Error('a\ud800b\0c\u202ed🦊')).message).toBe('a\ufffdb\0c\u202ed🦊')
+    expect(failureOf(new Error('a\ud800b\0c\u202ed🦊')).message).toBe('a\ufffdb\0c\u202ed🦊')
   })
 
-  it('reads the causes that a Java stack trace names, below the line with the name of the error', () => {
+  it('reads the causes of a Java stack trace below the line with the error name', () => {
     const timeout = { name: 'SocketTimeoutException', message: 'Read timed out', causes: [] }
     const inner = { name: 'IllegalStateException', message: 'the bank did not answer' }
-    const thrown = (name: string): Failure => told({ name, message: 'x', stack: springTrace })
+    const thrown = (name: string): Failure => failureOf({ name, message: 'x', stack: springTrace })
     expect(thrown('IllegalStateException').causes).toMatchObject([timeout])
     expect(thrown('ListenerExecutionFailedException').causes).toMatchObject([
       { name: 'TimestampedException', causes: [{ ...inner, causes: [timeout] }] },
     ])
     expect(thrown('Error').causes).toMatchObject([{ name: 'TimestampedException' }])
-    // What it names itself counts for more.
-    const own = told({ name: 'Error', message: 'x', stack: springTrace, cause: new Error('own') })
+    // Its own cause and errors take precedence.
+    const own = failureOf({
+      name: 'Error',
+      message: 'x',
+      stack: springTrace,
+      cause: new Error('own'),
+    })
     expect(own.causes).toMatchObject([{ message: 'own', causes: [] }])
-    expect(told(Object.assign(new Error('x'), { errors: [], stack: springTrace })).causes).toEqual(
-      [],
-    )
+    expect(
+      failureOf(Object.assign(new Error('x'), { errors: [], stack: springTrace })).causes,
+    ).toEqual([])
   })
 
   it('keeps the first and the last of many causes of a Java stack trace', () => {
@@ -157,7 +164,7 @@ describe('toFailure', () => {
     const stack = `a.First: x\n\tat a.B.c(B.java:1)\n${all}`
     const names: string[] = []
     for (
-      let next = told({ name: 'First', message: 'x', stack }).causes[0];
+      let next = failureOf({ name: 'First', message: 'x', stack }).causes[0];
       next;
       next = next.causes[0]
     )
@@ -165,39 +172,42 @@ describe('toFailure', () => {
     expect(names).toEqual(['Cause0', 'Cause1', 'Cause17', 'Cause18', 'Cause19'])
   })
 
-  it('keeps causes, nearest first, and primitives among them', () => {
+  it('keeps causes, nearest first, including primitives', () => {
     const error = new Error('top', { cause: new Error('middle', { cause: 'the root' }) })
-    const { causes } = told(error)
+    const { causes } = failureOf(error)
     expect(causes).toMatchObject([
       { message: 'middle', at, causes: [{ name: 'string', message: 'the root', causes: [] }] },
     ])
   })
 
   it.each(['error', 'original', 'originalError', 'driverError', 'parent'])(
-    'finds the error that is wrapped as %s',
+    'finds an error wrapped in the property %s',
     (key) => {
       const inner = new Error('inside')
       expect(withFields({ [key]: inner }).causes).toMatchObject([{ message: 'inside' }])
-      const failure = told(Object.assign(new Error('x', { cause: 'nearer' }), { [key]: inner }))
+      const failure = failureOf(
+        Object.assign(new Error('x', { cause: 'nearer' }), { [key]: inner }),
+      )
       expect(failure.causes.map(({ message }) => message)).toEqual(['nearer'])
       expect(withFields({ [key]: { message: 'a body, no error' } }).causes).toEqual([])
     },
   )
 
-  it('stops where a cause leads back', () => {
+  it('stops at a cyclic cause', () => {
     const error = new Error('first')
     error.cause = new Error('second', { cause: error })
-    expect(told(error)).toMatchObject({
+    expect(failureOf(error)).toMatchObject({
       message: 'first',
       causes: [{ message: 'second [its cause leads back to itself]', causes: [] }],
     })
   })
 
-  it('keeps five levels of causes and says that there are more', () => {
+  it('keeps five levels of causes and notes that there are more', () => {
     let error = new Error('link 7')
     for (let link = 6; link >= 0; link--) error = new Error(`link ${link}`, { cause: error })
     const messages: string[] = []
-    for (let at: Failure | undefined = told(error); at; at = at.causes[0]) messages.push(at.message)
+    for (let at: Failure | undefined = failureOf(error); at; at = at.causes[0])
+      messages.push(at.message)
     expect(messages).toEqual([
       'link 0',
       'link 1',
@@ -208,18 +218,18 @@ describe('toFailure', () => {
     ])
   })
 
-  it('keeps five members of an AggregateError and says how many there were', () => {
+  it('keeps five members of an AggregateError and notes how many there were', () => {
     const members = Array.from({ length: 100_000 }, (_, index) => new Error(`member ${index}`))
-    const failure = told(new AggregateError(members, 'all failed'))
+    const failure = failureOf(new AggregateError(members, 'all failed'))
     expect(failure.message).toBe('all failed [99995 more causes left out]')
     expect(failure.causes.map((cause) => cause.message)).toEqual(
       members.slice(0, 5).map((member) => member.message),
     )
   })
 
-  it('is bounded as a whole, whatever the shape of the tree', () => {
+  it('bounds the total size for any tree of causes', () => {
     const bushy = hostileErrors.find(({ name }) => name.startsWith('aggregates'))!
-    holds(told(bushy.make()))
+    expectValid(failureOf(bushy.make()))
   })
 
   it.each([
@@ -318,13 +328,13 @@ describe('toFailure', () => {
     [{ retryAfterMs: -1, retryAfter: 3 }, 3000],
     [{ retryAfter: Infinity }, thirtyDaysMs],
     [{ retryAfter: 1e12 }, thirtyDaysMs],
-  ])('reads how long to wait from %o', (fields, ms) => {
+  ])('reads the retry delay of %o', (fields, ms) => {
     expect(withFields(fields).retryAfterMs).toBe(ms)
   })
 
-  it('is not changed by what happens to the error later', () => {
+  it('is not affected by later changes of the error', () => {
     const error = new Error('before', { cause: new Error('cause') })
-    const failure = told(error)
+    const failure = failureOf(error)
     const copy = structuredClone(failure)
     error.message = 'after'
     ;(error.cause as Error).message = 'after'

@@ -3,9 +3,8 @@ import { runInNewContext } from 'node:vm'
 import { deflateRawSync, gzipSync } from 'node:zlib'
 
 /**
- * Bad input, as data: things thrown, values and bytes that break what is careless. Each is created
- * again, since some change when they are looked at. `row` is the group of the input: missing,
- * unsayable, throwing, errors, numbers, text, prototypes, size, binary.
+ * Hostile input as data: thrown values, payloads and bytes that break careless code. Each one is
+ * created for each use, since reading changes some of them. `row` is the group of the input.
  */
 interface Hostile<T> {
   row:
@@ -26,7 +25,7 @@ const boom = (): never => {
   throw new Error('boom')
 }
 
-/** Every trap throws, and what it throws is hostile too. */
+/** Every trap throws. */
 function throwingProxy(target: object): object {
   const traps = Reflect.ownKeys(Reflect).filter((key) => typeof key === 'string')
   return new Proxy(target, Object.fromEntries(traps.map((trap) => [trap, boom])))
@@ -197,8 +196,7 @@ function bushy(depth: number, stack: string): Error {
 }
 
 /**
- * Values that a caller may hand over as a payload. `lossy` says whether something of them cannot be
- * kept.
+ * Values that a caller may pass as a payload. `lossy`: some part of the value cannot be stored.
  */
 export const hostileValues: (Hostile<unknown> & { lossy: boolean })[] = [
   { row: 'missing', name: 'undefined', lossy: false, make: () => undefined },
@@ -426,7 +424,7 @@ function detached(): object {
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-/** Bodies as they arrive. `valid` says whether they are what their content type says. */
+/** Received bodies. `valid`: the bytes match the content type. */
 export const hostileBytes: (Hostile<Uint8Array> & { contentType: string; valid: boolean })[] = [
   ...(
     [

@@ -4,13 +4,13 @@ import { idempotencyKeyOf } from '../../src/letter/idempotency-key.ts'
 describe('idempotencyKeyOf', () => {
   const work = { id: 'a', payload: { version: 1 }, replays: 0 }
 
-  it('is the same for a partial rest as for the version that it is the rest of', () => {
+  it('is the same for a remainder as for the payload version it derives from', () => {
     expect(idempotencyKeyOf({ ...work, payload: { version: 4, restOf: 1 } })).toBe(
       idempotencyKeyOf(work),
     )
   })
 
-  it('is another one for another letter, another version and another replay', () => {
+  it('differs by letter, payload version and replay', () => {
     const keys = [
       work,
       { ...work, id: 'b' },

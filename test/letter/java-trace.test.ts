@@ -6,7 +6,7 @@ import { springTrace } from '../taps/kafka-headers.ts'
 const typesIn = (trace: string): string[] => readJavaTrace(trace).map(({ type }) => type)
 
 describe('readJavaTrace', () => {
-  it('gives each throwable with its message and its lines, outermost first', () => {
+  it('returns each throwable with its message and its lines, outermost first', () => {
     const thrown = readJavaTrace(springTrace)
     expect(thrown.map(({ type, message }) => [simpleName(type), message])).toEqual([
       ['ListenerExecutionFailedException', 'Listener failed'],
@@ -20,7 +20,7 @@ describe('readJavaTrace', () => {
     expect(thrown[0]!.stack).not.toContain('Caused by')
   })
 
-  it('reads messages of several lines, and none', () => {
+  it('reads messages of several lines and empty messages', () => {
     const trace =
       'a.First: one\n two\n\nthree\n\tat a.B.c(B.java:1)\nCaused by: a.Second\n\t... 1 more'
     expect(readJavaTrace(trace)).toMatchObject([
@@ -29,13 +29,13 @@ describe('readJavaTrace', () => {
     ])
   })
 
-  it('leaves out what was suppressed, and what it was caused by', () => {
+  it('omits suppressed exceptions and their causes', () => {
     const trace =
       'a.First: one\n\tat a.B.c(B.java:1)\n\tSuppressed: a.Other: two\n\t\tat a.B.d(B.java:2)\n\tCaused by: a.Another\n\t\t... 1 more\nCaused by: a.Second: three\n\t... 1 more\n'
     expect(typesIn(trace)).toEqual(['a.First', 'a.Second'])
   })
 
-  it('reads lines that end as on Windows', () => {
+  it('reads CRLF line endings', () => {
     const trace = 'a.First: one\r\n\tat a.B.c(B.java:1)\r\nCaused by: a.Second\r\n\t... 1 more\r\n'
     expect(readJavaTrace(trace)).toMatchObject([
       { type: 'a.First', message: 'one' },
@@ -49,11 +49,11 @@ describe('readJavaTrace', () => {
     ['nothing', ''],
     ['frames alone', '\n\tat a.B.c(B.java:1)'],
     ['a class name that is too long', `${'a'.repeat(400)}: b\n\tat a.B.c(B.java:1)`],
-  ])('gives nothing for %s', (_, text) => {
+  ])('returns nothing for %s', (_, text) => {
     expect(readJavaTrace(text)).toEqual([])
   })
 
-  it('is bounded in what it reads and gives', () => {
+  it('limits the number of throwables and the length of lines and messages', () => {
     const cause = 'Caused by: a.Cause: x\n\t... 1 more\n'
     const many = `a.First: x\n\tat a.B.c(B.java:1)\n${cause.repeat(100_000)}`
     expect(readJavaTrace(many)).toHaveLength(50)
@@ -63,7 +63,7 @@ describe('readJavaTrace', () => {
     expect(readJavaTrace(lines)[0]!.message.length).toBeLessThanOrEqual(8 * 1024)
   })
 
-  it('bears any string', () => {
+  it('never throws for any string', () => {
     const line = fc.constantFrom(
       '\n',
       '\tat ',

@@ -7,11 +7,11 @@ it.each([
   [{ [lineage.replays]: '-1' }, 0],
   [{ [lineage.replays]: 'often' }, 0],
   [{ [lineage.replays]: '99999999999' }, 0],
-])('%j was replayed %i times', (headers, replays) => {
+])('replaysOf reads %j as %i', (headers, replays) => {
   expect(replaysOf(headers)).toBe(replays)
 })
 
-it('a message in its first life is its own original', () => {
+it('originalIdOf returns the id of the message itself if it was never replayed', () => {
   expect(originalIdOf({}, 'm-1')).toBe('m-1')
   expect(originalIdOf({ [lineage.originalId]: '' }, 'm-1')).toBe('m-1')
   expect(originalIdOf({ [lineage.originalId]: 'm-0' }, 'm-1')).toBe('m-0')

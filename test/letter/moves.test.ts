@@ -60,7 +60,7 @@ const named = Object.entries(changes) as [keyof typeof changes, (letter: DeadLet
 
 describe('moves', () => {
   it.each(named.flatMap(([move, make]) => states.map((from) => ({ move, make, from }))))(
-    '$move from $from is as the table says',
+    '$move from $from follows the move table',
     ({ move, make, from }) => {
       const letter = aLetter({
         state: from,
@@ -81,7 +81,7 @@ describe('moves', () => {
     },
   )
 
-  it('never leave the table, in any order', () => {
+  it('never leave the move table, in any order', () => {
     const steps = fc.array(fc.constantFrom('claim', 'discard', ...named.map(([move]) => move)), {
       minLength: 20,
       maxLength: 120,
@@ -115,7 +115,7 @@ describe('moves', () => {
   })
 })
 
-/** Undefined when the move is not legal from here. */
+/** Undefined if the move is illegal in this state. */
 function step(
   letter: DeadLetter,
   move: keyof typeof changes | 'claim' | 'discard',
@@ -252,12 +252,12 @@ describe('a pending review', () => {
   it.each([
     ['retry', retry],
     ['resolve', resolve],
-  ] as const)('is not needed any more after %s', (_name, move) => {
+  ] as const)('is cleared by %s', (_name, move) => {
     const parked = aLetter({ state: 'parked' })
     expect(withChange(parked, move(parked, person))).not.toHaveProperty('review')
   })
 
-  it('stays if it was decided', () => {
+  it('is kept if it was decided', () => {
     const parked = aLetter({ state: 'parked' })
     const decided = withChange(parked, review(parked, person, 'requeue'))
     expect(withChange(decided, resolve(decided, person)).review).toEqual(decided.review)
@@ -278,7 +278,7 @@ describe('review', () => {
     ['requeue', 'pending'],
     ['resolve', 'resolved'],
     ['discard', 'archived'],
-  ] as const)('%s leads to %s and is written down', (decision, state) => {
+  ] as const)('%s leads to %s and is recorded', (decision, state) => {
     const letter = aLetter({ state: 'parked' })
     const next = withChange(letter, review(letter, person, decision))
     expect(next).toMatchObject({
@@ -291,12 +291,12 @@ describe('review', () => {
 
 describe('restore', () => {
   it.each(['pending', 'resolved', 'exhausted', 'parked'] as const)(
-    'goes back to %s, where archive took it from',
+    'returns to the state before archive: %s',
     (state) => {
       const letter = aLetter({ state })
-      const shelved = withChange(letter, archive(letter, person))
-      expect(shelved).toMatchObject({ state: 'archived', archivedFrom: state })
-      const back = withChange(shelved, restore(shelved, person))
+      const archivedLetter = withChange(letter, archive(letter, person))
+      expect(archivedLetter).toMatchObject({ state: 'archived', archivedFrom: state })
+      const back = withChange(archivedLetter, restore(archivedLetter, person))
       expect(back.state).toBe(state)
       expect(back).not.toHaveProperty('archivedFrom')
     },

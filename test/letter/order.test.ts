@@ -11,7 +11,7 @@ describe('claimScore', () => {
     expect(new Set(scores).size).toBe(priorities.length)
   })
 
-  it('puts the longer due first within a priority', () => {
+  it('puts the letter that is due longer first within a priority', () => {
     fc.assert(
       fc.property(fc.nat(), fc.integer({ min: 1, max: 1e6 }), fc.nat(3), (due, later, rank) => {
         expect(claimScore(rank, due)).toBeLessThan(claimScore(rank, due + later))
@@ -39,20 +39,23 @@ describe('rankOf', () => {
 })
 
 describe('dueAt', () => {
-  const moment = '2026-05-05T00:00:00.000Z'
+  const timestamp = '2026-05-05T00:00:00.000Z'
 
-  it('is the retryAt of a pending letter, or its capture', () => {
-    expect(dueAt(aLetter({ retryAt: moment }))).toBe(moment)
-    const { retryAt: _, ...without } = aLetter({ deadLetteredAt: moment })
-    expect(dueAt(without)).toBe(moment)
+  it('is the retryAt of a pending letter, or its capture time', () => {
+    expect(dueAt(aLetter({ retryAt: timestamp }))).toBe(timestamp)
+    const { retryAt: _, ...without } = aLetter({ deadLetteredAt: timestamp })
+    expect(dueAt(without)).toBe(timestamp)
   })
 
   it('is the end of the lease of a retrying letter', () => {
-    const lease = { worker: 'w', epoch: 1, expiresAt: moment }
-    expect(dueAt(aLetter({ state: 'retrying', lease }))).toBe(moment)
+    const lease = { worker: 'w', epoch: 1, expiresAt: timestamp }
+    expect(dueAt(aLetter({ state: 'retrying', lease }))).toBe(timestamp)
   })
 
-  it.each(['resolved', 'exhausted', 'parked', 'archived'] as const)('is never for %s', (state) => {
-    expect(dueAt(aLetter({ state }))).toBeUndefined()
-  })
+  it.each(['resolved', 'exhausted', 'parked', 'archived'] as const)(
+    'is undefined for %s',
+    (state) => {
+      expect(dueAt(aLetter({ state }))).toBeUndefined()
+    },
+  )
 })

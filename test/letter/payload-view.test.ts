@@ -20,7 +20,7 @@ describe('viewPayload', () => {
       .map(({ name, make }) => ({ name: `the value ${name}`, make: () => encodePayload(make()) })),
   ]
 
-  it.each(payloads)('shows $name', ({ make }) => {
+  it.each(payloads)('formats $name', ({ make }) => {
     const payload = make()
     for (const maxChars of [0, 1, 200, 5000]) {
       const text = viewPayload(payload, maxChars)
@@ -30,7 +30,7 @@ describe('viewPayload', () => {
     }
   })
 
-  it('shows any bytes under any type', () => {
+  it('formats any bytes with any content type', () => {
     const types = fc.constantFrom(
       'application/json',
       'text/plain',
@@ -49,7 +49,7 @@ describe('viewPayload', () => {
     )
   })
 
-  it('lays JSON out in lines that still say the same', () => {
+  it('indents JSON without changing its meaning', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value)
@@ -59,19 +59,19 @@ describe('viewPayload', () => {
     )
   })
 
-  it('shows numbers, doubled keys and order as they were sent', () => {
+  it('preserves numbers, duplicate keys and the order of keys', () => {
     expect(view('{"b":9007199254740993,"a":1e400,"b":-0}', 'application/json')).toBe(
       '{\n  "b": 9007199254740993,\n  "a": 1e400,\n  "b": -0\n}',
     )
   })
 
-  it('shows JSON that is none', () => {
+  it('formats invalid JSON', () => {
     expect(view('{"a": [1, oops', 'application/json')).toBe('{\n  "a": [\n    1,\n    oops')
     expect(view(']]}', 'application/json')).toContain(']')
     expect(view('"never ends \\', 'application/json')).toBe('"never ends \\')
   })
 
-  it('says where it is too deep to show', () => {
+  it('marks where JSON is nested too deeply', () => {
     const deep = `${'['.repeat(150)}1${']'.repeat(150)}`
     const shown = view(deep, 'application/json', 100_000)
     expect(shown).toContain('… [deeper than 100 levels]')
@@ -80,21 +80,21 @@ describe('viewPayload', () => {
     )
   })
 
-  it('cuts what is long, says how long it was, and reads no more than it shows', () => {
+  it('truncates long payloads, notes the total size, and reads only the visible part', () => {
     const bytes = new TextEncoder().encode('x'.repeat(10_000))
     expect(viewPayload({ bytes, contentType: 'text/plain' }, 10)).toBe(
-      'xxxxxxxxxx… [cut, 10000 bytes in all]',
+      'xxxxxxxxxx… [cut, 10000 bytes in total]',
     )
     const broken = new Uint8Array([...bytes, 0xff])
     expect(viewPayload({ bytes: broken, contentType: 'text/plain' }, 3)).toMatch(/^xxx… /)
   })
 
-  it('does not take a character that the window cuts for broken text', () => {
+  it('does not treat a truncated character as invalid text', () => {
     expect(view(`a${'é'.repeat(100)}`, 'text/plain', 7)).toMatch(/^aéééééé… /)
     expect(view(`a${'🦊'.repeat(100)}`, 'text/plain', 3)).toMatch(/^a🦊… /)
   })
 
-  it('dumps what is no text', () => {
+  it('dumps binary data as hex', () => {
     expect(view(Buffer.from('\0\u0001hello, wide world'))).toBe(
       [
         '00000000  00 01 68 65 6c 6c 6f 2c 20 77 69 64 65 20 77 6f  ..hello, wide wo',
@@ -105,7 +105,7 @@ describe('viewPayload', () => {
     expect(view(new Uint8Array())).toBe('')
   })
 
-  it('shows markers as they are', () => {
+  it('formats type markers unchanged', () => {
     expect(view({ at: new Date(0) })).toContain('"1970-01-01T00:00:00.000Z"')
   })
 })

@@ -16,7 +16,7 @@ const textOf = (value: unknown, contentType?: string): string =>
   new TextDecoder().decode(encodePayload(value, contentType).bytes)
 
 describe('encodePayload', () => {
-  it.each(hostileValues)('takes $name', ({ make, lossy }) => {
+  it.each(hostileValues)('encodes $name', ({ make, lossy }) => {
     const payload = encodePayload(make())
     expect(payload.lossy ?? false).toBe(lossy)
     expect(payload).toMatchObject({ version: 1, size: payload.bytes.byteLength })
@@ -28,16 +28,16 @@ describe('encodePayload', () => {
     hostileValues.filter(
       ({ lossy, name }) => !lossy && !/another realm|without a prototype|2\^40|holes/.test(name),
     ),
-  )('gives $name back', ({ make }) => {
+  )('preserves $name', ({ make }) => {
     expect(isDeepStrictEqual(roundTrip(make()), make())).toBe(true)
   })
 
-  it('makes the holes of an array undefined', () => {
+  it('converts holes of an array to undefined', () => {
     // oxlint-disable-next-line no-sparse-arrays
     expect(roundTrip([1, , 3])).toStrictEqual([1, undefined, 3])
   })
 
-  it('gives back any JSON value as JSON', () => {
+  it('preserves any JSON value as JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
         const payload = encodePayload(value)
@@ -48,13 +48,13 @@ describe('encodePayload', () => {
     )
   })
 
-  it('writes what JSON.stringify writes when that says all of it', () => {
+  it('writes the output of JSON.stringify for plain JSON values', () => {
     const order = { b: 1, a: [true, null, 'x\u2028\ud800', 1e21], nested: { 2: 'b', 1: 'a' } }
     expect(textOf(order)).toBe(JSON.stringify(order))
     expect(encodePayload(order).contentType).toBe('application/json')
   })
 
-  it('writes one object in two places twice when it is all JSON', () => {
+  it('writes an object that occurs twice in a JSON value twice', () => {
     const address = { city: 'Berlin' }
     expect(textOf({ to: address, from: address })).toBe(
       '{"to":{"city":"Berlin"},"from":{"city":"Berlin"}}',
@@ -69,8 +69,8 @@ describe('encodePayload', () => {
     ['a cycle', hostileValues.find(({ name }) => name.includes('holds itself'))!.make()],
     ['a toJSON', { a: 1, toJSON: () => 'other' }],
     ['a symbol key', { [Symbol('s')]: 1 }],
-    ['an array with a name', Object.assign([1], { extra: 1 })],
-  ])('does not leave %s to JSON', (_, value) => {
+    ['an array with an extra property', Object.assign([1], { extra: 1 })],
+  ])('does not encode %s as plain JSON', (_, value) => {
     expect(encodePayload(value).contentType).toBe(valueType)
   })
 
@@ -79,7 +79,7 @@ describe('encodePayload', () => {
     expect(roundTrip(value)).toEqual({ kept: 1, toJSON: undefined })
   })
 
-  it('keeps bytes as they are, and a copy of them', () => {
+  it('stores a copy of bytes unchanged', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 5000 }), (bytes) => {
         const whole = new Uint8Array([9, ...bytes, 9])
@@ -96,7 +96,7 @@ describe('encodePayload', () => {
     )
   })
 
-  it('keeps bytes of another realm as bytes', () => {
+  it('stores bytes of another realm as bytes', () => {
     for (const code of ['new Uint8Array([1, 2])', 'new Uint8Array([1, 2]).buffer'])
       expect(encodePayload(runInNewContext(code))).toMatchObject({
         contentType: 'application/octet-stream',
@@ -104,7 +104,7 @@ describe('encodePayload', () => {
       })
   })
 
-  it.each(hostileValues)('writes $name alike, whosever memory it is', ({ make }) => {
+  it.each(hostileValues)('writes $name identically with shared memory', ({ make }) => {
     const [own, other] = [undefined, shared].map((memory) =>
       encodePayload(make(), undefined, memory),
     )
@@ -113,8 +113,8 @@ describe('encodePayload', () => {
     expect(Buffer.compare(own!.bytes, other!.bytes)).toBe(0)
   })
 
-  it('shares memory, and nothing that lies in it', () => {
-    class Liar extends Uint8Array {
+  it('shares memory, and ignores false lengths and tags', () => {
+    class FalseLength extends Uint8Array {
       override get byteLength(): number {
         return 4000
       }
@@ -122,7 +122,7 @@ describe('encodePayload', () => {
         return 4000
       }
     }
-    const given = new Liar([1, 2, 3])
+    const given = new FalseLength([1, 2, 3])
     const { bytes } = encodePayload(given, undefined, shared)
     given[0] = 9
     expect([...bytes]).toEqual([1, 2, 3])
@@ -135,18 +135,18 @@ describe('encodePayload', () => {
     )
   })
 
-  it('takes nobody for bytes who only says so', () => {
+  it('does not treat an object with the toStringTag of bytes as bytes', () => {
     for (const tag of ['Uint8Array', 'ArrayBuffer'])
       expect(encodePayload({ [Symbol.toStringTag]: tag }).contentType).toBe(valueType)
   })
 
-  it('keeps bytes under the type that they are given with', () => {
+  it('stores bytes with the given content type', () => {
     const payload = encodePayload(Buffer.from('{"a":1}'), 'application/json')
     expect(payload.contentType).toBe('application/json')
     expect(decodePayload(payload)).toEqual({ a: 1 })
   })
 
-  it('keeps a string with a content type as its UTF-8 bytes', () => {
+  it('stores a string with a content type as its UTF-8 bytes', () => {
     expect(textOf('{ "a" : 1 }', 'application/json')).toBe('{ "a" : 1 }')
     expect(decodePayload(encodePayload('\ufeff<a>é</a>', 'text/xml'))).toBe('\ufeff<a>é</a>')
     const latin = encodePayload('é', 'text/plain; charset=latin1')
@@ -157,18 +157,18 @@ describe('encodePayload', () => {
     )
   })
 
-  it('writes JSON in UTF-8 and says so, whatever charset was announced', () => {
+  it('writes JSON in UTF-8 and sets the charset, whatever charset was given', () => {
     const zoe = encodePayload({ name: 'Zoë' }, 'application/json; charset=iso-8859-1')
     expect(zoe.contentType).toBe('application/json; charset=utf-8')
     expect(decodePayload(zoe)).toEqual({ name: 'Zoë' })
   })
 
-  it('says that a lone surrogate cannot be kept as text', () => {
+  it('marks text with a lone surrogate as lossy', () => {
     expect(encodePayload('a\ud800', 'text/plain').lossy).toBe(true)
     expect(encodePayload('a\ud800').lossy).toBeUndefined()
   })
 
-  it('keeps a JSON type that it is given for a value, and no other', () => {
+  it('uses the given content type for a value only if it is a JSON type', () => {
     expect(encodePayload({}, 'application/cloudevents+json').contentType).toBe(
       'application/cloudevents+json',
     )
@@ -177,7 +177,7 @@ describe('encodePayload', () => {
     expect(encodePayload([1n], 'application/json').contentType).toBe(valueType)
   })
 
-  it('is not changed by what happens to the value later', () => {
+  it('is not affected by later changes of the value', () => {
     const value = { list: [1, 2], bytes: new Uint8Array([1]), when: new Date(0) }
     const payload = encodePayload(value)
     const before = decodePayload(payload)
@@ -191,7 +191,7 @@ describe('encodePayload', () => {
     expect(kept.bytes).toEqual(raw)
   })
 
-  it('survives getters that answer otherwise each time', () => {
+  it('survives getters that return another value each time', () => {
     let reads = 0
     const value = {
       get turn() {
@@ -205,7 +205,7 @@ describe('encodePayload', () => {
 })
 
 describe('decodePayload', () => {
-  it.each(hostileBytes)('reads or refuses $name', ({ make, contentType, valid }) => {
+  it.each(hostileBytes)('reads or rejects $name', ({ make, contentType, valid }) => {
     const bytes = make()
     const payload = encodePayload(bytes, contentType)
     expect(Buffer.from(payload.bytes).equals(bytes)).toBe(true)
@@ -214,7 +214,7 @@ describe('decodePayload', () => {
     expect(({} as { admin?: unknown }).admin).toBeUndefined()
   })
 
-  it('refuses with a SyntaxError or TypeError that quotes nothing of the payload', () => {
+  it('throws a SyntaxError or TypeError that quotes nothing of the payload', () => {
     const refusal = (text: string, contentType: string): unknown => {
       try {
         return decodePayload(encodePayload(text, contentType))
@@ -231,7 +231,7 @@ describe('decodePayload', () => {
     expect(String(refusal('{"$":["secret"]}', valueType))).not.toContain('secret')
   })
 
-  it('keeps __proto__ an ordinary key', () => {
+  it('treats __proto__ as an ordinary key', () => {
     const value = decodePayload(encodePayload('{"__proto__":{"admin":true}}', 'application/json'))
     expect(Object.keys(value as object)).toEqual(['__proto__'])
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype)

@@ -80,11 +80,11 @@ describe('matches', () => {
     [{ expiresBefore: '2026-02-01T00:00:00.001Z' }, true],
     [{ queue: 'Orders', state: 'parked', tag: 'blue', text: 'host' }, true],
     [{ queue: 'Orders', state: 'parked', tag: 'blue', text: 'nowhere' }, false],
-  ])('answers %o with %s', (filter, expected) => {
+  ])('returns for %o: %s', (filter, expected) => {
     expect(matches(letter, filter)).toBe(expected)
   })
 
-  it('keeps archived letters out of sight unless they are asked for', () => {
+  it('excludes archived letters unless the filter names their state or id', () => {
     const archived = aLetter({ id: 'gone', state: 'archived' })
     expect(matches(archived, {})).toBe(false)
     expect(matches(archived, { queue: archived.queue })).toBe(false)
@@ -92,7 +92,7 @@ describe('matches', () => {
     expect(matches(archived, { ids: ['gone'] })).toBe(true)
   })
 
-  it('finds nothing by a moment that a letter does not have', () => {
+  it('is false for a timestamp that the letter does not have', () => {
     const pending = aLetter()
     expect(matches(pending, { settledBefore: '2099-01-01T00:00:00.000Z' })).toBe(false)
     expect(matches(pending, { expiresBefore: '2099-01-01T00:00:00.000Z' })).toBe(false)
@@ -100,7 +100,7 @@ describe('matches', () => {
 })
 
 describe('sortKey', () => {
-  it('puts letters without the moment after all that have one', () => {
+  it('puts letters without the timestamp last', () => {
     const far = '9999-12-31T23:59:59.999Z'
     expect(
       sortKey(aLetter({ retryAt: far }), 'due') < sortKey(aLetter({ state: 'parked' }), 'due'),
@@ -115,7 +115,7 @@ describe('sortKey', () => {
 describe('a cursor', () => {
   const ascii = fc.string({ unit: 'binary-ascii' })
 
-  it('leads back to its place', () => {
+  it('is read as the position that was written', () => {
     fc.assert(
       fc.property(fc.constantFrom(...orders), ascii, ascii, (order, key, id) => {
         const position = { order, key, id }
@@ -124,7 +124,7 @@ describe('a cursor', () => {
     )
   })
 
-  it('is none in another order', () => {
+  it('is undefined in another order', () => {
     const text = writeCursor({ order: 'due', key: 'k', id: 'i' })
     expect(readCursor(text, 'newest')).toBeUndefined()
   })
@@ -141,11 +141,11 @@ describe('a cursor', () => {
     btoa('["due","k","i","more"]'),
     btoa('['.repeat(10_000)),
     '\ud800',
-  ])('is not made of garbage %.40j', (text) => {
+  ])('is undefined for the invalid string %.40j', (text) => {
     expect(readCursor(text, 'due')).toBeUndefined()
   })
 
-  it('is not made of any text by accident', () => {
+  it('is undefined for random strings', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => readCursor(text, 'due') === undefined),
     )

@@ -114,7 +114,7 @@ function changed(path: string, value: unknown): unknown {
 }
 
 describe('letterToJson', () => {
-  it('writes the bytes as base64 and everything else as it is', () => {
+  it('writes the bytes as base64 and all other fields unchanged', () => {
     const json: Json = letterToJson(full)
     expect(json).toEqual({
       ...full,
@@ -124,23 +124,23 @@ describe('letterToJson', () => {
 })
 
 describe('letterFromJson', () => {
-  it('gives back every field of a letter', () => {
+  it('reads every field of a letter', () => {
     expect(letterFromJson(overWire(full))).toStrictEqual({ ok: true, letter: full })
   })
 
   it.each(['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived'] as const)(
-    'gives back a letter that is %s',
+    'reads a letter that is %s',
     (state) => {
       const letter = aLetter({ state })
       expect(letterFromJson(overWire(letter))).toStrictEqual({ ok: true, letter })
     },
   )
 
-  it.each(sources)('gives back a source of kind $kind', (source) => {
+  it.each(sources)('reads a source of kind $kind', (source) => {
     expect(letterFromJson(overWire({ ...full, source }))).toMatchObject({ letter: { source } })
   })
 
-  it.each(policies)('gives back a policy of kind $kind', (policy) => {
+  it.each(policies)('reads a policy of kind $kind', (policy) => {
     expect(letterFromJson(overWire({ ...full, policy }))).toMatchObject({ letter: { policy } })
   })
 
@@ -169,19 +169,19 @@ describe('letterFromJson', () => {
     ['source.extra', 1, /^source: .*"extra"/],
     ['headers.x', 5, /^headers: /],
     ['metadata', [], /^metadata: /],
-    ['stranger', 1, /"stranger"/],
+    ['unknownKey', 1, /"unknownKey"/],
     ['__proto__', { admin: true }, /"__proto__"/],
     ['id', '', /^id: /],
-  ])('refuses a %s of %j, naming the path', (path, value, problem) => {
+  ])('rejects %s with the value %j, and names the path', (path, value, problem) => {
     const result = letterFromJson(changed(path, value))
     expect(result).toEqual({ ok: false, problem: expect.stringMatching(problem) })
   })
 
-  it.each([null, undefined, 5, 'letter', [], {}, () => 0])('refuses %o', (value) => {
+  it.each([null, undefined, 5, 'letter', [], {}, () => 0])('rejects %o', (value) => {
     expect(letterFromJson(value)).toMatchObject({ ok: false, problem: expect.any(String) })
   })
 
-  it('refuses a size that is not that of the bytes, unless the body is kept elsewhere or sealed', () => {
+  it('rejects a size other than that of the bytes, unless the body is stored elsewhere', () => {
     const letter = aLetter()
     const wrong = { ...letter, payload: { ...letter.payload, size: 5 } }
     expect(letterFromJson(overWire(wrong))).toEqual({
@@ -192,7 +192,7 @@ describe('letterFromJson', () => {
     expect(letterFromJson(overWire(elsewhere)).ok).toBe(true)
   })
 
-  it('keeps __proto__ as a key of headers and metadata, and pollutes nothing', () => {
+  it('keeps __proto__ as a key of headers and metadata, without prototype pollution', () => {
     const text = JSON.stringify(overWire(aLetter({ headers: { a: '1' } })))
       .replace('"headers":{', '"headers":{"__proto__":"x",')
       .replace('"metadata":{', '"metadata":{"__proto__":{"admin":true}')
@@ -204,7 +204,7 @@ describe('letterFromJson', () => {
     expect(({} as { admin?: unknown }).admin).toBeUndefined()
   })
 
-  it('refuses what is nested without end, and does not throw', () => {
+  it('rejects JSON that is nested too deeply, without throwing', () => {
     let cause: object = { name: 'E', message: 'm', causes: [], at }
     for (let level = 0; level < 100_000; level++)
       cause = { name: 'E', message: 'm', causes: [cause], at }

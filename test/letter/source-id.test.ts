@@ -26,7 +26,7 @@ describe('sourceIdOf', () => {
     [{ source: { kind: 'mailbox', mailbox: 'm', messageId: 'a\ud800', deliveries: 1 } }, 'a\ufffd'],
   ]
 
-  it.each(cases)('of %j is %j', (letter, id) => {
+  it.each(cases)('returns for %j: %j', (letter, id) => {
     expect(sourceIdOf(letter)).toBe(id)
   })
 })

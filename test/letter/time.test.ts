@@ -15,28 +15,28 @@ describe('toTimestamp', () => {
 
   const ms = fc.integer({ min: 0, max: Date.parse('9999-12-31T23:59:59.999Z') })
 
-  it('writes a moment as a Date does', () => {
+  it('writes a timestamp like Date.toISOString', () => {
     fc.assert(
-      fc.property(ms, (moment) => {
-        expect(toTimestamp(moment)).toBe(new Date(moment).toISOString())
+      fc.property(ms, (number) => {
+        expect(toTimestamp(number)).toBe(new Date(number).toISOString())
       }),
     )
   })
 
-  it('is undone by toMs', () => {
+  it('is reversed by toMs', () => {
     fc.assert(
-      fc.property(ms, (moment) => {
-        expect(toMs(toTimestamp(moment))).toBe(moment)
+      fc.property(ms, (number) => {
+        expect(toMs(toTimestamp(number))).toBe(number)
       }),
     )
   })
 
-  it('pulls what no date can hold back to one that it can', () => {
+  it('clamps numbers beyond the range of dates', () => {
     for (const beyond of [1e16, Number.MAX_VALUE, Infinity])
       expect(toMs(toTimestamp(beyond))).toBeGreaterThan(Date.parse('9999-01-01T00:00:00.000Z'))
   })
 
-  it('sorts as the moments do', () => {
+  it('sorts like its numbers', () => {
     fc.assert(
       fc.property(ms, ms, (a, b) => {
         expect(toTimestamp(a) < toTimestamp(b)).toBe(a < b)
@@ -46,7 +46,7 @@ describe('toTimestamp', () => {
 })
 
 describe('toMs', () => {
-  it('is NaN for what is no moment', () => {
+  it('is NaN for an invalid timestamp', () => {
     expect(toMs('soon')).toBeNaN()
     expect(toMs('')).toBeNaN()
   })

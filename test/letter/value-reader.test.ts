@@ -35,12 +35,12 @@ describe('decodeValue', () => {
     ['{"$":["bytes","Function","AAAA"]}', TypeError],
     ['{"$":["bytes","constructor","AAAA"]}', TypeError],
     ['['.repeat(5000) + ']'.repeat(5000), TypeError],
-  ])('refuses %.40s', (text, kind) => {
+  ])('rejects %.40s', (text, kind) => {
     expect(() => decodeValue(text)).toThrow(kind)
     expect(() => decodeValue(text)).toThrow(/^the payload /)
   })
 
-  it('refuses or reads any text, and nothing else', () => {
+  it('reads or rejects any JSON, and throws only TypeError or SyntaxError', () => {
     const names = ['undefined', 'lost', 'ref', 'cut', 'object', 'instance', 'error', 'map', 'set']
     const scalars = ['number', 'bigint', 'date', 'regexp', 'url', 'boxed', 'bytes', 'nobody']
     const node = fc.letrec((tie) => ({

@@ -13,7 +13,7 @@ const keys = fc.oneof(
   fc.constantFrom('__proto__', 'constructor', 'toString', 'toJSON', '$', '0', '10', '2', '-1'),
 )
 
-/** Values made of everything that is kept exactly. */
+/** Values of all types that are preserved exactly. */
 const rich = fc.letrec((tie) => ({
   value: fc.oneof(
     { maxDepth: 4, depthSize: 'small' },
@@ -37,7 +37,7 @@ const rich = fc.letrec((tie) => ({
   ),
 })).value
 
-/** Objects that hold each other at random: shared, in rings, in maps and sets. */
+/** Random graphs of objects: shared, cyclic, in maps and sets. */
 const tangled = fc
   .array(fc.tuple(fc.nat(3), fc.array(fc.nat(9), { maxLength: 4 })), {
     minLength: 10,
@@ -60,7 +60,7 @@ const tangled = fc
   })
 
 describe('encodeValue', () => {
-  it('keeps rich values exactly', () => {
+  it('preserves rich values exactly', () => {
     fc.assert(
       fc.property(rich, (value) => {
         const { text, lossy } = encodeValue(value)
@@ -72,19 +72,18 @@ describe('encodeValue', () => {
     )
   })
 
-  it('keeps who holds whom', () => {
+  it('preserves shared and cyclic references', () => {
     fc.assert(
       fc.property(tangled, (value) => {
         const { text, lossy } = encodeValue(value)
         expect(lossy).toBe(false)
-        // The text has a reference wherever something is held twice, so equal strings mean equal
-        // tangles.
+        // Repeated objects are written as references, so equal strings mean equal object graphs.
         expect(encodeValue(decodeValue(text)).text).toBe(text)
       }),
     )
   })
 
-  it('never throws, and what it writes can be read', () => {
+  it('never throws, and its output can be read', () => {
     const anything = fc.anything({
       withBigInt: true,
       withBoxedValues: true,
@@ -112,7 +111,7 @@ describe('encodeValue', () => {
     )
   })
 
-  it('keeps references right when something between them is lost', () => {
+  it('preserves references when a value between them is lost', () => {
     const last = { last: true }
     const revoked = hostileValues.find(({ name }) => name === 'a revoked proxy')!.make()
     const value = [{ a: 1 }, () => 0, Symbol('s'), revoked, last, new WeakMap(), last]
@@ -121,7 +120,7 @@ describe('encodeValue', () => {
     expect(back[4]).toBe(back[6])
   })
 
-  it('keeps references right when keys are read in another order than they are written', () => {
+  it('preserves references when keys are read and written in different orders', () => {
     const shared = { shared: true }
     const error = Object.assign(new Error('x', { cause: shared }), {
       5: { five: 5 },
@@ -138,7 +137,7 @@ describe('encodeValue', () => {
     ])
   })
 
-  it('keeps errors as data', () => {
+  it('preserves errors with their properties', () => {
     const cause = new RangeError('worse')
     const error = Object.assign(new TypeError('bad', { cause }), { code: 'E1', status: 500 })
     const back = roundTrip(error) as typeof error
@@ -155,7 +154,7 @@ describe('encodeValue', () => {
     expect(all.errors).toMatchObject([{ message: 'one' }])
   })
 
-  it('marks what it cannot keep, and where', () => {
+  it('marks each value that it cannot preserve', () => {
     class Order {
       id = 1
     }
@@ -169,20 +168,20 @@ describe('encodeValue', () => {
     expect(roundTrip(value)).toEqual({ call: undefined, sign: undefined, order: { id: 1 }, at: 1 })
   })
 
-  it('says how much of a container is missing', () => {
+  it('records how many elements of a container are missing', () => {
     const { text, lossy } = encodeValue(Array.from({ length: 1_000_005 }, () => 0))
     expect(lossy).toBe(true)
     expect(text.slice(-6)).toBe('0],5]}')
     expect(decodeValue(text)).toHaveLength(1_000_000)
   })
 
-  it('keeps instances of a claimed tag as plain data', () => {
-    class Liar {
+  it('writes an instance with a false toStringTag as plain data', () => {
+    class FalseTag {
       at = 1
       get [Symbol.toStringTag](): string {
         return 'Date'
       }
     }
-    expect(roundTrip(new Liar())).toEqual({ at: 1 })
+    expect(roundTrip(new FalseTag())).toEqual({ at: 1 })
   })
 })

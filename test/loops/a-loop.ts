@@ -12,7 +12,7 @@ export interface LoopBench {
   dlq: Mailbox
   /** All events in order. */
   events: LoopEvent[]
-  heard: <T extends LoopEvent['type']>(type: T) => EventOf<T>[]
+  eventsOf: <T extends LoopEvent['type']>(type: T) => EventOf<T>[]
   onEvent: (event: LoopEvent) => void
   /** The options of a loop on the requests. */
   parts: { requests: Mailbox; clock: FakeClock; onEvent: (event: LoopEvent) => void }
@@ -42,7 +42,7 @@ export function aLoop(): LoopBench {
     replies: made('replies'),
     dlq: made('requests-dlq'),
     events,
-    heard: <T extends LoopEvent['type']>(type: T) =>
+    eventsOf: <T extends LoopEvent['type']>(type: T) =>
       events.filter((event): event is EventOf<T> => event.type === type),
     onEvent,
     settle: () => clock.advance(0),

@@ -42,7 +42,7 @@ describe('the destination of dead letters', () => {
     await bench.requests.send({ n: 1 })
     await bench.requests.send({ n: 2 })
     await bench.settle()
-    expect(bench.heard('dead-lettered').map(({ destination }) => destination)).toEqual([
+    expect(bench.eventsOf('dead-lettered').map(({ destination }) => destination)).toEqual([
       'bugs',
       'requests-dlq',
     ])
@@ -63,7 +63,7 @@ describe('the destination of dead letters', () => {
     await bench.requests.send({})
     const [message] = await bench.requests.receive()
     expect(router.destinationFor(new Error('x'), message!).mailbox).toBe(bench.dlq)
-    expect(bench.heard('error')).toMatchObject([{ during: 'route of requests' }])
+    expect(bench.eventsOf('error')).toMatchObject([{ during: 'route of requests' }])
   })
 
   it('is never the mailbox that they came from', () => {
@@ -107,7 +107,7 @@ describe('a message that stopping workers released', () => {
       await bench.clock.advance(1000)
       await Promise.all([stopping, running])
     }
-    expect(bench.heard('message-released')).toHaveLength(10)
+    expect(bench.eventsOf('message-released')).toHaveLength(10)
     const attempts: number[] = []
     const loop = new MainLoop({
       ...parts,
@@ -118,7 +118,7 @@ describe('a message that stopping workers released', () => {
     await loop.shutdown()
     await running
     expect(attempts).toEqual([1])
-    expect(bench.heard('dead-lettered')).toEqual([])
+    expect(bench.eventsOf('dead-lettered')).toEqual([])
     expect(await bench.requests.approximateCount()).toBe(0)
   })
 
@@ -137,7 +137,7 @@ describe('a message that stopping workers released', () => {
     await bench.settle()
     await loop.shutdown()
     await running
-    expect(bench.heard('dead-lettered')).toMatchObject([{ errorType: 'MaxDeliveriesExceeded' }])
+    expect(bench.eventsOf('dead-lettered')).toMatchObject([{ errorType: 'MaxDeliveriesExceeded' }])
   })
 })
 
@@ -200,7 +200,7 @@ describe('a message that kills its worker, where some errors are excluded', () =
       const counted = limited(bench, requests, 0)
       await bench.settle()
       expect(counted.runs).toBe(0)
-      expect(bench.heard('dead-lettered')).toMatchObject([
+      expect(bench.eventsOf('dead-lettered')).toMatchObject([
         {
           errorType: 'MaxDeliveriesExceeded',
           errorMessage: expect.stringContaining('of 3 deliveries, 3 ended without a known failure'),
@@ -218,8 +218,8 @@ describe('a message that kills its worker, where some errors are excluded', () =
       const counted = limited(bench, requests, 20)
       await bench.clock.advance(1000)
       expect(counted.runs).toBe(21)
-      expect(bench.heard('message-done')).toHaveLength(1)
-      expect(bench.heard('dead-lettered')).toEqual([])
+      expect(bench.eventsOf('message-done')).toHaveLength(1)
+      expect(bench.eventsOf('dead-lettered')).toEqual([])
     },
   )
 
@@ -234,7 +234,7 @@ describe('a message that kills its worker, where some errors are excluded', () =
     const counted = limited(bench, requests, 0)
     await bench.settle()
     expect(counted.runs).toBe(0)
-    expect(bench.heard('dead-lettered')).toMatchObject([{ errorType: 'MaxDeliveriesExceeded' }])
+    expect(bench.eventsOf('dead-lettered')).toMatchObject([{ errorType: 'MaxDeliveriesExceeded' }])
   })
 
   /**
@@ -400,7 +400,7 @@ describe('a policy that classifies', () => {
     }).run()
     await bench.requests.send({})
     await bench.clock.advance(1000)
-    return bench.heard('dead-lettered').map(({ deliveries }) => deliveries)
+    return bench.eventsOf('dead-lettered').map(({ deliveries }) => deliveries)
   }
   const forbidden = Object.assign(new Error('Forbidden'), { status: 403 })
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
@@ -435,7 +435,7 @@ describe('a policy that throws at receive', () => {
     await bench.clock.advance(30_000)
     const [again] = await bench.requests.receive()
     expect(router.overDelivered(router.unexplained(again!, 0))).toBe(true)
-    expect(bench.heard('error')).toHaveLength(2)
+    expect(bench.eventsOf('error')).toHaveLength(2)
   })
 })
 

@@ -138,7 +138,7 @@ describe('letters as destination of dead messages', () => {
     ])
     delete source.faults.acknowledge
     await bench.clock.advance(120_000)
-    expect(bench.heard('dead-lettered')).toHaveLength(2)
+    expect(bench.eventsOf('dead-lettered')).toHaveLength(2)
     const states = ['pending', 'parked', 'resolved', 'exhausted', 'archived'] as const
     expect((await store.find({ state: [...states] })).items).toMatchObject([
       { id, state: 'resolved' },

@@ -51,7 +51,7 @@ describe('DLQConsumer', () => {
     })
     await bury(bench)
     await bench.settle()
-    expect(bench.heard('dead-letter-failed')).toMatchObject([{ delaySeconds: 3600 }])
+    expect(bench.eventsOf('dead-letter-failed')).toMatchObject([{ delaySeconds: 3600 }])
     await bench.clock.advance(hourMs - 1)
     expect(runs).toBe(1)
     await bench.clock.advance(1)
@@ -76,7 +76,7 @@ describe('DLQConsumer', () => {
       note: 'its handler failed 3 times: no pager',
       history: [{ error: 'no pager', errorType: 'Error' }],
     })
-    expect(bench.heard('dead-letter-parked')).toMatchObject([{ destination: 'parked' }])
+    expect(bench.eventsOf('dead-letter-parked')).toMatchObject([{ destination: 'parked' }])
   })
 
   it('hides parked messages without a destination, never runs them again and never discards them', async () => {
@@ -93,7 +93,7 @@ describe('DLQConsumer', () => {
     await bench.clock.advance(48 * hourMs)
     expect(runs).toBe(2)
     expect(await bench.dlq.approximateCount()).toBe(1)
-    expect(bench.heard('dead-letter-parked').length).toBeGreaterThanOrEqual(4)
+    expect(bench.eventsOf('dead-letter-parked').length).toBeGreaterThanOrEqual(4)
   })
 
   it('asks its handler again about a message that it parked, if there is no destination', async () => {
@@ -113,7 +113,7 @@ describe('DLQConsumer', () => {
     consuming(bench, { handler: fails, maxAttempts: 1, parked: parked.mailbox })
     await bury(bench)
     await bench.settle()
-    expect(bench.heard('error')).toMatchObject([
+    expect(bench.eventsOf('error')).toMatchObject([
       { during: 'parking a message of requests-dlq in parked' },
     ])
     delete parked.faults.send
@@ -128,8 +128,8 @@ describe('DLQConsumer', () => {
     consuming(bench, { handler: () => ({ action: 'park', why: 'a person must look' }), parked })
     await bury(bench)
     await bench.settle()
-    expect(bench.heard('dead-letter-parked')).toMatchObject([{ why: 'a person must look' }])
-    expect(bench.heard('dead-letter-handled')).toEqual([])
+    expect(bench.eventsOf('dead-letter-parked')).toMatchObject([{ why: 'a person must look' }])
+    expect(bench.eventsOf('dead-letter-handled')).toEqual([])
     expect(await parked.approximateCount()).toBe(1)
   })
 
@@ -144,7 +144,7 @@ describe('DLQConsumer', () => {
     consuming(bench, { handler: () => void runs++ })
     await bench.settle()
     expect(runs).toBe(0)
-    expect(bench.heard('dead-letter-parked')).toHaveLength(1)
+    expect(bench.eventsOf('dead-letter-parked')).toHaveLength(1)
   })
 
   it('distinguishes a failed acknowledgement from a failed handler', async () => {
@@ -154,9 +154,9 @@ describe('DLQConsumer', () => {
     consuming(bench, { mailbox: source.mailbox })
     await bury(bench)
     await bench.settle()
-    expect(bench.heard('dead-letter-handled')).toHaveLength(1)
-    expect(bench.heard('dead-letter-failed')).toEqual([])
-    expect(bench.heard('error')).toMatchObject([
+    expect(bench.eventsOf('dead-letter-handled')).toHaveLength(1)
+    expect(bench.eventsOf('dead-letter-failed')).toEqual([])
+    expect(bench.eventsOf('error')).toMatchObject([
       { during: 'acknowledging a message of requests-dlq' },
     ])
     expect(source.calls).not.toContain('nack')
@@ -215,7 +215,7 @@ describe('DLQConsumer', () => {
     const consumer = consuming(bench, { handler: fails })
     await bench.clock.advance(180_000)
     const mailbox = 'requests-dlq'
-    expect(bench.heard('depth')).toEqual(
+    expect(bench.eventsOf('depth')).toEqual(
       [0, 60, 120, 180].map((oldestAgeSeconds) => ({
         type: 'depth',
         mailbox,
@@ -225,7 +225,7 @@ describe('DLQConsumer', () => {
     )
     await consumer.shutdown()
     await bench.clock.advance(600_000)
-    expect(bench.heard('depth')).toHaveLength(4)
+    expect(bench.eventsOf('depth')).toHaveLength(4)
     expect(bench.clock.pending()).toBe(0)
   })
 
@@ -233,7 +233,7 @@ describe('DLQConsumer', () => {
     const bench = aLoop()
     consuming(bench, { depthEveryMs: 10_000 })
     await bench.clock.advance(60_000)
-    expect(bench.heard('depth')).toHaveLength(7)
+    expect(bench.eventsOf('depth')).toHaveLength(7)
     expect(() => consuming(bench, { depthEveryMs: 0 })).toThrow('depthEveryMs must be from 1')
   })
 
@@ -242,7 +242,7 @@ describe('DLQConsumer', () => {
     const consumer = consuming(bench, {})
     await expect(consumer.run()).rejects.toThrow('is already running')
     await bench.clock.advance(60_000)
-    expect(bench.heard('depth')).toHaveLength(2)
+    expect(bench.eventsOf('depth')).toHaveLength(2)
   })
 
   it('reports how long a message has been dead', async () => {
@@ -251,7 +251,7 @@ describe('DLQConsumer', () => {
     await bench.clock.advance(90_000)
     consuming(bench, {})
     await bench.settle()
-    expect(bench.heard('dead-letter-handled')).toMatchObject([{ ageSeconds: 90 }])
+    expect(bench.eventsOf('dead-letter-handled')).toMatchObject([{ ageSeconds: 90 }])
   })
 
   it('cannot park into the queue that it consumes', () => {
@@ -311,8 +311,8 @@ describe('the handler of a DLQConsumer', () => {
     consuming(bench, { mailbox: source.mailbox, handler })
     await bury(bench)
     await bench.settle()
-    expect(bench.heard('dead-letter-handled')).toEqual([])
-    const [failed] = bench.heard('dead-letter-failed')
+    expect(bench.eventsOf('dead-letter-handled')).toEqual([])
+    const [failed] = bench.eventsOf('dead-letter-failed')
     expect(String(failed?.error)).toContain(message)
     expect(source.calls).not.toContain('acknowledge')
     expect((await bench.dlq.browse!()).messages).toMatchObject([{ failures: 1 }])
@@ -323,7 +323,7 @@ describe('the handler of a DLQConsumer', () => {
     consuming(bench, { handler: (() => 'ok') as unknown as DLQConsumerOptions['handler'] })
     await bury(bench)
     await bench.settle()
-    expect(bench.heard('dead-letter-failed')[0]?.error).toMatchObject({
+    expect(bench.eventsOf('dead-letter-failed')[0]?.error).toMatchObject({
       code: 'INVALID_INPUT',
       message:
         "the handler returned a string; a handler returns nothing, { action: 'processed' | 'alerted' | 'replayed' | 'discarded' } or { action: 'park', why }",
@@ -343,7 +343,7 @@ describe('the handler of a DLQConsumer', () => {
       })
       await bury(bench)
       await bench.clock.advance(hourMs)
-      expect(bench.heard('dead-letter-parked')).toHaveLength(1)
+      expect(bench.eventsOf('dead-letter-parked')).toHaveLength(1)
       expect((await bench.dlq.browse!()).messages).toMatchObject([{ failures: 2 }])
     },
   )
@@ -359,7 +359,7 @@ describe('the handler of a DLQConsumer', () => {
     })
     for (const n of returns.keys()) await bury(bench, { messageId: String(n) })
     await bench.settle()
-    expect(bench.heard('dead-letter-handled').map(({ action }) => action)).toEqual([
+    expect(bench.eventsOf('dead-letter-handled').map(({ action }) => action)).toEqual([
       'processed',
       ...returns.slice(1),
     ])

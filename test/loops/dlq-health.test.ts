@@ -44,6 +44,6 @@ describe('dlqHealth', () => {
   it('emits the depth to its listeners', async () => {
     const bench = aLoop()
     await dlqHealth(bench.dlq, { clock: bench.clock, onEvent: bench.onEvent })
-    expect(bench.heard('depth')).toMatchObject([{ depth: 0 }])
+    expect(bench.eventsOf('depth')).toMatchObject([{ depth: 0 }])
   })
 })

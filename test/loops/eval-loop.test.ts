@@ -73,7 +73,7 @@ describe('EvalLoop', () => {
     expect(await bench.take(bench.replies)).toMatchObject([
       { score: { value: 0, passed: false }, error: 'there is no output' },
     ])
-    expect(bench.heard('message-failed')).toEqual([])
+    expect(bench.eventsOf('message-failed')).toEqual([])
   })
 
   it('retries a failed sample, and replies with a failed score once it is dead-lettered', async () => {
@@ -105,24 +105,24 @@ describe('EvalLoop', () => {
     await ask(bench, { id: 's-2', input: 4 })
     await ask(bench, 'no sample')
     await bench.clock.advance(1000)
-    expect(bench.heard('message-failed')).toHaveLength(3)
+    expect(bench.eventsOf('message-failed')).toHaveLength(3)
     expect(await bench.replies.approximateCount()).toBe(0)
   })
 
   it('fails when the work returns a failure, without calling the evaluator', async () => {
     const bench = aLoop()
-    let asked = 0
+    let evaluations = 0
     evaluating(bench, {
       loop: { process: () => ({ ok: false, error: new Error('half') }) as never },
       evaluator: () => {
-        asked++
+        evaluations++
         return true
       },
     })
     await ask(bench, { id: 's-1', input: 9 })
     await bench.settle()
-    expect(bench.heard('message-failed')).toHaveLength(1)
-    expect(asked).toBe(0)
+    expect(bench.eventsOf('message-failed')).toHaveLength(1)
+    expect(evaluations).toBe(0)
   })
 
   it('has a heartbeat, runs and stops like other loops', async () => {

@@ -13,8 +13,8 @@ it('emits the same events to a listener and a hub', () => {
 })
 
 it('reports an error of a listener once, and never throws it', async () => {
-  const heard: LoopEvent[] = []
-  const hub = { emit: (event: LoopEvent): void => void heard.push(event) }
+  const received: LoopEvent[] = []
+  const hub = { emit: (event: LoopEvent): void => void received.push(event) }
   const emit = createEmit({
     hub,
     onEvent: () => {
@@ -22,8 +22,8 @@ it('reports an error of a listener once, and never throws it', async () => {
     },
   })
   emit(depth)
-  expect(heard.map(({ type }) => type)).toEqual(['error', 'depth'])
+  expect(received.map(({ type }) => type)).toEqual(['error', 'depth'])
   createEmit({ hub, onEvent: () => Promise.reject(new Error('deaf')) })(depth)
   await Promise.resolve()
-  expect(heard.map(({ type }) => type)).toEqual(['error', 'depth', 'depth', 'error'])
+  expect(received.map(({ type }) => type)).toEqual(['error', 'depth', 'depth', 'error'])
 })

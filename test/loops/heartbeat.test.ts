@@ -25,8 +25,8 @@ it('calls observers at every beat until they are removed', () => {
 })
 
 it('protects the beat and other observers from an observer that throws or rejects', async () => {
-  const told: unknown[] = []
-  const heartbeat = new Heartbeat(fakeClock(), (error) => told.push(error))
+  const errors: unknown[] = []
+  const heartbeat = new Heartbeat(fakeClock(), (error) => errors.push(error))
   let beats = 0
   heartbeat.observe(() => {
     throw new Error('one')
@@ -38,5 +38,5 @@ it('protects the beat and other observers from an observer that throws or reject
   heartbeat.beat()
   await Promise.resolve()
   expect(beats).toBe(1)
-  expect(told.map(String)).toEqual(['Error: one', 'Error: two'])
+  expect(errors.map(String)).toEqual(['Error: one', 'Error: two'])
 })

@@ -70,19 +70,19 @@ describe('LeaseExtender', () => {
 
   it('reports a failed extension and retries after the interval', async () => {
     const { clock, message, heartbeat, source, extensions, settle } = await aMessage(600)
-    const told: unknown[] = []
-    const onError = (error: unknown): void => void told.push(error)
+    const errors: unknown[] = []
+    const onError = (error: unknown): void => void errors.push(error)
     new LeaseExtender({ clock, onError }).attach(message, heartbeat)
     source.faults.extend = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
     heartbeat.beat()
     await settle()
-    expect(told).toHaveLength(1)
+    expect(errors).toHaveLength(1)
     delete source.faults.extend
     await clock.advance(60_000)
     heartbeat.beat()
     await settle()
     expect(extensions()).toBe(2)
-    expect(told).toHaveLength(1)
+    expect(errors).toHaveLength(1)
   })
 
   it('reports that another consumer got the message', async () => {

@@ -101,7 +101,7 @@ describe('LoopGroup', () => {
     await bench.settle()
     three!.crash(new Error('boom'))
     await broke
-    expect(bench.heard('loop-crashed')).toMatchObject([{ loop: 'three' }])
+    expect(bench.eventsOf('loop-crashed')).toMatchObject([{ loop: 'three' }])
     expect([one!.stops, two!.stops]).toEqual([1, 1])
   })
 
@@ -125,7 +125,7 @@ describe('LoopGroup', () => {
     expect(good.runs).toBe(1)
     bad.crash(new Error('boom'))
     await broke
-    expect(bench.heard('loop-crashed').map(({ restartMs }) => restartMs)).toEqual([
+    expect(bench.eventsOf('loop-crashed').map(({ restartMs }) => restartMs)).toEqual([
       1000,
       2000,
       undefined,
@@ -326,9 +326,9 @@ describe('the health of a LoopGroup', () => {
     const group = aGroup(bench, [new MainLoop({ ...bench.parts, process: () => 1 })], { checks })
     const run = group.run()
     await bench.settle()
-    const asked = group.readiness()
+    const readiness = group.readiness()
     await bench.clock.advance(2000)
-    expect(await asked).toEqual({
+    expect(await readiness).toEqual({
       ready: true,
       body: {
         status: 'degraded',
@@ -340,7 +340,7 @@ describe('the health of a LoopGroup', () => {
         ],
       },
     })
-    expect(bench.heard('error')).toHaveLength(2)
+    expect(bench.eventsOf('error')).toHaveLength(2)
     await group.shutdown()
     await run
   })
@@ -368,7 +368,7 @@ describe('the watchdog of a LoopGroup', () => {
     const broke = expect(group.run()).rejects.toThrow('the loop requests has not beaten for')
     await requests.send({})
     await clock.advance(80_000)
-    expect(bench.heard('loop-stalled')).toMatchObject([{ loop: 'requests' }])
+    expect(bench.eventsOf('loop-stalled')).toMatchObject([{ loop: 'requests' }])
     await clock.advance(10_000)
     await broke
     expect(aborted).toBe(true)

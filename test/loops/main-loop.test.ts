@@ -48,7 +48,7 @@ describe('MainLoop', () => {
       { requestId: 'r-1', output: 42, completedAt: '2026-01-01T00:00:00.000Z' },
     ])
     expect(await bench.requests.approximateCount()).toBe(0)
-    expect(bench.heard('message-done')).toMatchObject([{ requestId: 'r-1', deliveries: 1 }])
+    expect(bench.eventsOf('message-done')).toMatchObject([{ requestId: 'r-1', deliveries: 1 }])
   })
 
   it('runs the process method of a subclass', async () => {
@@ -94,7 +94,7 @@ describe('MainLoop', () => {
       await bench.clock.advance(1)
       expect(seen).toHaveLength(n + 1)
     }
-    expect(bench.heard('message-failed').map((event) => event.delaySeconds)).toEqual([
+    expect(bench.eventsOf('message-failed').map((event) => event.delaySeconds)).toEqual([
       60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 660, 720, 780, 840, 900, 900, 900, 900,
     ])
   })
@@ -110,7 +110,9 @@ describe('MainLoop', () => {
     await bench.requests.send({})
     await bench.settle()
     await bench.clock.advance(90_000)
-    expect(bench.heard('message-failed').map((event) => event.delaySeconds)).toEqual([90, 43_200])
+    expect(bench.eventsOf('message-failed').map((event) => event.delaySeconds)).toEqual([
+      90, 43_200,
+    ])
   })
 
   it('waits by its own backoff, with jitter', async () => {
@@ -118,7 +120,7 @@ describe('MainLoop', () => {
     running(bench, { process: fails, backoff: fixed(10_000, 0.5) })
     await bench.requests.send({})
     await bench.settle()
-    const [{ delaySeconds } = { delaySeconds: 0 }] = bench.heard('message-failed')
+    const [{ delaySeconds } = { delaySeconds: 0 }] = bench.eventsOf('message-failed')
     expect(delaySeconds).toBeGreaterThanOrEqual(5)
     expect(delaySeconds).toBeLessThanOrEqual(15)
     expect(delaySeconds).not.toBe(10)
@@ -129,7 +131,7 @@ describe('MainLoop', () => {
     running(bench, { process: fails })
     await bench.requests.send({}, { replyTo: 'replies' })
     await bench.clock.advance(24 * 3600 * 1000)
-    expect(bench.heard('message-failed').length).toBeGreaterThan(90)
+    expect(bench.eventsOf('message-failed').length).toBeGreaterThan(90)
     expect(await bench.requests.approximateCount()).toBe(1)
     expect(await bench.replies.approximateCount()).toBe(0)
   })
@@ -143,7 +145,7 @@ describe('MainLoop', () => {
       { requestId: 'r-1', error: 'no such order' },
     ])
     expect(await bench.requests.approximateCount()).toBe(0)
-    expect(bench.heard('message-refused')).toHaveLength(1)
+    expect(bench.eventsOf('message-refused')).toHaveLength(1)
   })
 
   it('keeps a message whose error reply failed, with reply-and-ack', async () => {
@@ -152,7 +154,7 @@ describe('MainLoop', () => {
     await bench.requests.send({}, { replyTo: 'nobody-knows' })
     await bench.settle()
     expect(await bench.requests.approximateCount()).toBe(1)
-    expect(bench.heard('message-failed')).toMatchObject([{ during: 'reply' }])
+    expect(bench.eventsOf('message-failed')).toMatchObject([{ during: 'reply' }])
   })
 
   it('does not reply with the error of work whose lease is lost', async () => {
@@ -167,7 +169,7 @@ describe('MainLoop', () => {
     })
     await bench.requests.send({}, { replyTo: 'replies' })
     await bench.clock.advance(15_000)
-    expect(bench.heard('message-lost')).toMatchObject([{ during: 'refusing' }])
+    expect(bench.eventsOf('message-lost')).toMatchObject([{ during: 'refusing' }])
     expect(await bench.replies.approximateCount()).toBe(0)
   })
 
@@ -176,7 +178,7 @@ describe('MainLoop', () => {
     running(bench, { process: () => ({ ok: false, error: new Error('half of it') }) })
     await bench.requests.send({}, { replyTo: 'replies' })
     await bench.settle()
-    expect(bench.heard('message-failed')).toHaveLength(1)
+    expect(bench.eventsOf('message-failed')).toHaveLength(1)
     expect(await bench.replies.approximateCount()).toBe(0)
   })
 
@@ -213,7 +215,7 @@ describe('MainLoop', () => {
     })
     const id = await bench.requests.send({})
     await bench.clock.advance(200_000)
-    expect(bench.heard('message-failed').length).toBeGreaterThan(1)
+    expect(bench.eventsOf('message-failed').length).toBeGreaterThan(1)
     expect([...keys]).toEqual([`requests:${id}:0`])
   })
 })
@@ -301,7 +303,7 @@ describe('the dead letters of a MainLoop', () => {
     await bench.requests.send('just text')
     await bench.settle()
     expect((await deadOf(bench.dlq)).map((dead) => dead.requestId)).toEqual(['o-9', undefined])
-    expect(bench.heard('error')).toMatchObject([{ during: 'requestIdOf of requests' }])
+    expect(bench.eventsOf('error')).toMatchObject([{ during: 'requestIdOf of requests' }])
   })
 
   it('are stored before the reply, and the reply is sent before the acknowledgement', async () => {
@@ -346,7 +348,7 @@ describe('the dead letters of a MainLoop', () => {
     await bench.settle()
     expect(await bench.dlq.approximateCount()).toBe(1)
     expect(await bench.requests.approximateCount()).toBe(0)
-    expect(bench.heard('error')).toMatchObject([{ during: 'replying to a message of requests' }])
+    expect(bench.eventsOf('error')).toMatchObject([{ during: 'replying to a message of requests' }])
   })
 
   it('that cannot be stored leave the message in place, without a reply, and the loop continues', async () => {
@@ -359,7 +361,7 @@ describe('the dead letters of a MainLoop', () => {
     })
     await bench.requests.send({ n: 1 }, { replyTo: 'replies' })
     await bench.settle()
-    expect(bench.heard('error')).toMatchObject([
+    expect(bench.eventsOf('error')).toMatchObject([
       {
         during: 'dead-lettering a message of requests to requests-dlq',
         error: { code: 'MAILBOX_FULL' },
@@ -368,7 +370,7 @@ describe('the dead letters of a MainLoop', () => {
     expect(await bench.replies.approximateCount()).toBe(0)
     await bench.requests.send({ n: 2 })
     await bench.settle()
-    expect(bench.heard('message-done')).toHaveLength(1)
+    expect(bench.eventsOf('message-done')).toHaveLength(1)
     delete dlq.faults.send
     await bench.clock.advance(60_000)
     expect(await bench.dlq.approximateCount()).toBe(1)
@@ -392,7 +394,7 @@ describe('the dead letters of a MainLoop', () => {
     const [elsewhere] = await bench.requests.receive({ visibilitySeconds: 600 })
     gate.resolve()
     await bench.settle()
-    expect(bench.heard('message-lost')).toMatchObject([{ during: 'dead-lettering' }])
+    expect(bench.eventsOf('message-lost')).toMatchObject([{ during: 'dead-lettering' }])
     expect(await bench.dlq.approximateCount()).toBe(0)
     expect(await bench.replies.approximateCount()).toBe(0)
     await elsewhere!.acknowledge()
@@ -410,7 +412,7 @@ describe('the dead letters of a MainLoop', () => {
     })
     await bench.requests.send({})
     await bench.settle()
-    expect(bench.heard('message-lost')).toMatchObject([{ during: 'dead-lettering' }])
+    expect(bench.eventsOf('message-lost')).toMatchObject([{ during: 'dead-lettering' }])
     expect(await bench.dlq.approximateCount()).toBe(0)
   })
 
@@ -429,7 +431,7 @@ describe('the dead letters of a MainLoop', () => {
     expect(await bench.dlq.approximateCount()).toBe(1)
     delete source.faults.acknowledge
     await bench.clock.advance(60_000)
-    expect(bench.heard('dead-lettered')).toHaveLength(2)
+    expect(bench.eventsOf('dead-lettered')).toHaveLength(2)
     expect(await bench.dlq.approximateCount()).toBe(1)
     expect(await bench.requests.approximateCount()).toBe(0)
   })
@@ -445,8 +447,8 @@ describe('the dead letters of a MainLoop', () => {
     })
     await bench.requests.send({})
     await bench.settle()
-    expect(bench.heard('message-lost')).toMatchObject([{ during: 'acknowledging' }])
-    expect(bench.heard('message-failed')).toEqual([])
+    expect(bench.eventsOf('message-lost')).toMatchObject([{ during: 'acknowledging' }])
+    expect(bench.eventsOf('message-failed')).toEqual([])
   })
 
   it('are stored at receive, without a run, for a message that was delivered too often', async () => {
@@ -480,7 +482,7 @@ describe('the dead letters of a MainLoop', () => {
     await bench.requests.send(raw, { contentType: 'application/json' })
     await bench.requests.send({ n: 2 })
     await bench.settle()
-    expect(bench.heard('message-done')).toHaveLength(2)
+    expect(bench.eventsOf('message-done')).toHaveLength(2)
     const [dead] = await deadOf(bench.dlq)
     expect(dead).toMatchObject({
       deliveryCount: 1,
@@ -504,7 +506,7 @@ describe('the dead letters of a MainLoop', () => {
     })
     await bench.settle()
     expect(await bench.dlq.approximateCount()).toBe(0)
-    expect(bench.heard('message-failed')).toMatchObject([{ deliveries: 1, delaySeconds: 60 }])
+    expect(bench.eventsOf('message-failed')).toMatchObject([{ deliveries: 1, delaySeconds: 60 }])
     await bench.clock.advance(3600_000)
     expect(await bench.dlq.approximateCount()).toBe(1)
   })
@@ -547,7 +549,7 @@ describe('the dead letters of a MainLoop', () => {
     await bench.requests.send({})
     await bench.clock.advance(60_000)
     expect(await bench.dlq.approximateCount()).toBe(1)
-    expect(bench.heard('error').length).toBeGreaterThan(0)
+    expect(bench.eventsOf('error').length).toBeGreaterThan(0)
   })
 })
 
@@ -564,7 +566,7 @@ describe('a reply of a MainLoop', () => {
     await bench.requests.send({}, { replyTo: 'replies' })
     await bench.settle()
     expect(await bench.requests.approximateCount()).toBe(1)
-    expect(bench.heard('message-failed')).toMatchObject([{ during: 'reply', delaySeconds: 60 }])
+    expect(bench.eventsOf('message-failed')).toMatchObject([{ during: 'reply', delaySeconds: 60 }])
     await bench.clock.advance(60_000)
     expect(await deadOf(bench.dlq)).toMatchObject([{ failure: { code: 'MAILBOX_UNAVAILABLE' } }])
     expect(await bench.requests.approximateCount()).toBe(0)
@@ -598,7 +600,7 @@ describe('a reply of a MainLoop', () => {
     await bench.clock.advance(10_000)
     gate.resolve()
     await bench.settle()
-    expect(bench.heard('message-lost')).toHaveLength(1)
+    expect(bench.eventsOf('message-lost')).toHaveLength(1)
     expect(runs).toBe(2)
     expect(await bench.take(bench.replies)).toHaveLength(1)
     expect(await bench.requests.approximateCount()).toBe(0)

@@ -21,7 +21,7 @@ describe('reportDepth', () => {
     await bench.clock.advance(30_000)
     await bench.dlq.send({})
     await bench.clock.advance(90_000)
-    expect(bench.heard('depth')).toEqual([
+    expect(bench.eventsOf('depth')).toEqual([
       { type: 'depth', mailbox: 'requests-dlq', depth: 1, oldestAgeSeconds: 0 },
       { type: 'depth', mailbox: 'requests-dlq', depth: 2, oldestAgeSeconds: 60 },
       { type: 'depth', mailbox: 'requests-dlq', depth: 2, oldestAgeSeconds: 120 },
@@ -48,10 +48,10 @@ describe('reportDepth', () => {
       return measureMailbox(bench.dlq)
     })
     await bench.settle()
-    expect(bench.heard('error')).toMatchObject([{ during: 'counting requests-dlq' }])
+    expect(bench.eventsOf('error')).toMatchObject([{ during: 'counting requests-dlq' }])
     away = false
     await bench.clock.advance(60_000)
-    expect(bench.heard('depth')).toHaveLength(1)
+    expect(bench.eventsOf('depth')).toHaveLength(1)
   })
 
   it('never measures twice at a time, and reports nothing once it is stopped', async () => {

@@ -49,11 +49,11 @@ describe('Receiver', () => {
     await mailbox.advance(60_000)
     await receiver.run({ maxIterations: 1, waitSeconds: 0 })
     const expected = [{ type: 'messages-expired', mailbox: 'requests', count: 2 }]
-    expect(bench.heard('messages-expired')).toEqual(expected)
+    expect(bench.eventsOf('messages-expired')).toEqual(expected)
     await mailbox.send('left')
     await mailbox.advance(60_000)
     expect(await mailbox.receive()).toEqual([])
-    expect(bench.heard('messages-expired')).toEqual(expected)
+    expect(bench.eventsOf('messages-expired')).toEqual(expected)
   })
 
   it('ends by itself after maxIterations turns', async () => {
@@ -279,7 +279,7 @@ describe('the shutdown of a Receiver', () => {
     await bench.clock.advance(10_000)
     expect(await stopped).toBe(false)
     await run
-    expect(bench.heard('message-released')).toHaveLength(1)
+    expect(bench.eventsOf('message-released')).toHaveLength(1)
     expect(bench.clock.pending()).toBe(0)
     work.finish()
     await bench.settle()
@@ -334,7 +334,7 @@ describe('the shutdown of a Receiver', () => {
     arrived.resolve()
     expect(await stopped).toBe(true)
     expect(begun).toBe(0)
-    expect(bench.heard('message-released')).toHaveLength(4)
+    expect(bench.eventsOf('message-released')).toHaveLength(4)
     const back = await bench.requests.receive({ max: 10 })
     expect(back.map(({ failures }) => failures)).toEqual([0, 0, 0, 0])
   })

@@ -11,7 +11,7 @@ async function received(bench: LoopBench, mailbox: Mailbox): Promise<DeliveryCon
   return { mailbox, message: message!, emit: createEmit(bench) }
 }
 
-describe('stillOurs', () => {
+describe('isStillOurs', () => {
   it('asks the broker, and leaves time for the next step', async () => {
     const bench = aLoop()
     const settling = await received(bench, bench.requests)
@@ -21,7 +21,7 @@ describe('stillOurs', () => {
     expect(await bench.requests.receive()).toEqual([])
     await bench.requests.purge()
     expect(await isStillOurs(settling, 'writing', bench.clock.now())).toBe(false)
-    expect(bench.heard('message-lost')).toMatchObject([{ during: 'writing' }])
+    expect(bench.eventsOf('message-lost')).toMatchObject([{ during: 'writing' }])
   })
 
   it('returns false when the broker does not answer', async () => {
@@ -30,7 +30,7 @@ describe('stillOurs', () => {
     const settling = await received(bench, source.mailbox)
     source.faults.extend = new RedriveError('MAILBOX_UNAVAILABLE', 'away')
     expect(await isStillOurs(settling, 'writing', bench.clock.now())).toBe(false)
-    expect(bench.heard('error')).toHaveLength(1)
+    expect(bench.eventsOf('error')).toHaveLength(1)
   })
 
   it('uses the end of the lease where the broker cannot extend', async () => {

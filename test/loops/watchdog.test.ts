@@ -18,12 +18,12 @@ it('reports each stalled loop once, until it beats again', async () => {
   const clock = fakeClock()
   const lively = aRunnable(clock, 'lively')
   const stuck = aRunnable(clock, 'stuck')
-  const told: string[] = []
+  const reported: string[] = []
   const watchdog = new Watchdog({
     loops: [lively, stuck],
     clock,
     thresholdMs: 90_000,
-    stalled: ({ name }, ms) => told.push(`${name} ${ms}`),
+    stalled: ({ name }, ms) => reported.push(`${name} ${ms}`),
   })
   watchdog.start()
   watchdog.start()
@@ -31,22 +31,22 @@ it('reports each stalled loop once, until it beats again', async () => {
     lively.heartbeat.beat()
     await clock.advance(30_000)
   }
-  expect(told).toEqual(['stuck 120000'])
+  expect(reported).toEqual(['stuck 120000'])
   stuck.heartbeat.beat()
   for (let turn = 0; turn < 10; turn++) {
     lively.heartbeat.beat()
     await clock.advance(30_000)
   }
-  expect(told).toHaveLength(2)
+  expect(reported).toHaveLength(2)
   watchdog.stop()
   expect(clock.pending()).toBe(0)
 })
 
 it('ignores loops that do not run', async () => {
   const clock = fakeClock()
-  let told = 0
+  let reported = 0
   const loops = [aRunnable(clock, 'ended', false)]
-  new Watchdog({ loops, clock, thresholdMs: 1000, stalled: () => told++ }).start()
+  new Watchdog({ loops, clock, thresholdMs: 1000, stalled: () => reported++ }).start()
   await clock.advance(60_000)
-  expect(told).toBe(0)
+  expect(reported).toBe(0)
 })

@@ -16,7 +16,7 @@ export function aDelivery(changes: Partial<Delivery> = {}): Delivery {
   }
 }
 
-/** A driver with scripted answers, for what no real broker can be made to do on demand. */
+/** A driver with scripted results, for cases that no real broker produces on demand. */
 export function aDriver(changes: Partial<MailboxDriver> = {}): MailboxDriver {
   return {
     name: 'a',

@@ -46,8 +46,8 @@ describe('mailbox', () => {
     expect(seen).toEqual(['opened', 'closed'])
   })
 
-  it('reports the health of a driver that throws, without the text of foreign errors', async () => {
-    const told = async (error: Error): Promise<string[]> => {
+  it('reports the health of a driver that throws, without the messages of foreign errors', async () => {
+    const problemsAfter = async (error: Error): Promise<string[]> => {
       const health = async (): Promise<never> => {
         throw error
       }
@@ -55,11 +55,13 @@ describe('mailbox', () => {
       expect(ok).toBe(false)
       return problems
     }
-    expect(await told(unavailable())).toEqual(['the broker is unreachable'])
-    expect(await told(new Error('amqp://user:hunter2@host'))).toEqual(['the broker gave no answer'])
+    expect(await problemsAfter(unavailable())).toEqual(['the broker is unreachable'])
+    expect(await problemsAfter(new Error('amqp://user:hunter2@host'))).toEqual([
+      'the broker gave no answer',
+    ])
   })
 
-  it('passes on errors of receive, unless nobody waits any more', async () => {
+  it('passes on errors of receive, unless the caller has given up', async () => {
     const waiting: ((error: Error) => void)[] = []
     const receive = (): Promise<Delivery[]> => new Promise((_, reject) => void waiting.push(reject))
     const box = mailbox(aDriver({ receive }), options)
@@ -92,7 +94,7 @@ describe('mailbox', () => {
     expect(asks.map((ask) => ask.signal.aborted)).toEqual([true, false, false])
     void box.close()
     expect(asks.map((ask) => ask.signal.aborted)).toEqual([true, true, true])
-    // Messages that arrive all the same are delivered: nobody else could have them before they
+    // Messages that still arrive are delivered: no other receiver could get them before they
     // expire.
     for (const [n, give] of waiting.entries()) give([aDelivery({ id: `m${n}` })])
     expect((await Promise.all(all)).flat().map((one) => one.id)).toEqual(['m0', 'm1', 'm2'])
@@ -105,8 +107,8 @@ describe('mailbox', () => {
   })
 
   it('passes a message to the driver that the sender can no longer change', async () => {
-    const parcels: OutgoingMessage[] = []
-    const send = async (parcel: OutgoingMessage): Promise<void> => void parcels.push(parcel)
+    const outgoing: OutgoingMessage[] = []
+    const send = async (message: OutgoingMessage): Promise<void> => void outgoing.push(message)
     const headers = { a: 'b' }
     const body = Buffer.from('as it was')
     const id = await mailbox(aDriver({ send }), options).send(body, { headers })
@@ -114,10 +116,10 @@ describe('mailbox', () => {
     headers.a = 'changed'
     const bytes = Buffer.from('as it was')
     const contentType = 'application/octet-stream'
-    expect(parcels).toEqual([{ id, bytes, contentType, headers: { a: 'b' } }])
+    expect(outgoing).toEqual([{ id, bytes, contentType, headers: { a: 'b' } }])
   })
 
-  it('rejects what the driver does not support', async () => {
+  it('rejects operations that the driver does not support', async () => {
     const { powers } = aDriver()
     const box = mailbox(
       aDriver({ powers: { ...powers, delay: false, purge: false, extend: false } }),

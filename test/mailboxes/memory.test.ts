@@ -45,9 +45,9 @@ describe('memoryMailbox', () => {
 
   it('serves waiting receivers in the order of arrival', async () => {
     const mailbox = memoryMailbox({ name: 'a', clock: fakeClock() })
-    const asked = [1, 2, 3].map(() => mailbox.receive({ max: 10, waitSeconds: 60 }))
+    const receiving = [1, 2, 3].map(() => mailbox.receive({ max: 10, waitSeconds: 60 }))
     for (const n of [1, 2, 3]) await mailbox.send(n)
-    const answers = await Promise.all(asked)
+    const answers = await Promise.all(receiving)
     expect(answers.map((batch) => batch.map((one) => one.value()))).toEqual([[1], [2], [3]])
   })
 
@@ -83,10 +83,10 @@ describe('memoryMailbox', () => {
     const mailbox = memoryMailbox({ name: 'a', clock })
     await mailbox.send('long')
     await mailbox.receive({ visibilitySeconds: 600 })
-    const asked = mailbox.receive({ waitSeconds: 60 })
+    const receiving = mailbox.receive({ waitSeconds: 60 })
     await mailbox.send('short', { delaySeconds: 1 })
     await clock.advance(1000)
-    expect((await asked).map((one) => one.value())).toEqual(['short'])
+    expect((await receiving).map((one) => one.value())).toEqual(['short'])
   })
 
   it('ignores steps of the wall clock', async () => {

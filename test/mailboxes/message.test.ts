@@ -52,24 +52,24 @@ describe('Message', () => {
   })
 
   it('requests the remaining time if an extension would be shorter', async () => {
-    const asked: number[] = []
-    const extend = async (_: string, ms: number): Promise<boolean> => asked.push(ms) > 0
+    const requestedMs: number[] = []
+    const extend = async (_: string, ms: number): Promise<boolean> => requestedMs.push(ms) > 0
     const message = await aMessage({ extend })
     await clock.advance(10_000)
     await message.extend(5)
     await message.extend(30)
     await message.extend(25)
-    expect(asked).toEqual([20_000, 30_000, 30_000])
+    expect(requestedMs).toEqual([20_000, 30_000, 30_000])
     expect(message.visibleAt).toBe(new Date(clock.now() + 30_000).toISOString())
   })
 
   it('requests at most twelve hours, even if the wall clock went back', async () => {
-    const asked: number[] = []
-    const extend = async (_: string, ms: number): Promise<boolean> => asked.push(ms) > 0
+    const requestedMs: number[] = []
+    const extend = async (_: string, ms: number): Promise<boolean> => requestedMs.push(ms) > 0
     const message = await aMessage({ extend }, 43_200)
     clock.set(clock.now() - 3_600_000)
     await message.extend(5)
-    expect(asked).toEqual([43_200_000])
+    expect(requestedMs).toEqual([43_200_000])
   })
 
   it('reports a stale receipt, and stays unchanged', async () => {

@@ -23,8 +23,8 @@ const delivery = (id: string): Delivery => ({
 class Broker {
   readonly #early: boolean
   readonly waiting: string[] = []
-  readonly givenBack: string[] = []
-  readonly looks: { slots: number; answer: () => void }[] = []
+  readonly released: string[] = []
+  readonly polls: { slots: number; answer: () => void }[] = []
   /** Like a driver with a limit in bytes. */
   most = Infinity
 
@@ -37,13 +37,13 @@ class Broker {
     const early = this.#early ? found() : undefined
     return new Promise((resolve) => {
       const answer = (): void => resolve({ deliveries: early ?? found() })
-      this.looks.push({ slots, answer })
+      this.polls.push({ slots, answer })
     })
   }
 
   /** Answers the poll at this position in the order of their start. */
   async answer(at = 0): Promise<void> {
-    this.looks.splice(at, 1)[0]?.answer()
+    this.polls.splice(at, 1)[0]?.answer()
     await settled()
   }
 }
@@ -64,7 +64,7 @@ describe('SharedReceiver', () => {
       clock,
       take: (slots) => fresh.take(slots.length),
       release: async (receipts) => {
-        fresh.givenBack.push(...receipts)
+        fresh.released.push(...receipts)
         fresh.waiting.unshift(...receipts)
       },
       pollMs: () => 1000,
@@ -85,7 +85,7 @@ describe('SharedReceiver', () => {
     const all = [receive(), receive()]
     await settled()
     broker.waiting.push('a', 'b')
-    expect(broker.looks.map(({ slots }) => slots)).toEqual([2])
+    expect(broker.polls.map(({ slots }) => slots)).toEqual([2])
     await broker.answer()
     expect(await Promise.all(all)).toEqual([['a'], ['b']])
   })
@@ -96,10 +96,10 @@ describe('SharedReceiver', () => {
       all.push(receive())
       await settled()
     }
-    expect(broker.looks.map(({ slots }) => slots)).toEqual([1, 1])
+    expect(broker.polls.map(({ slots }) => slots)).toEqual([1, 1])
     broker.waiting.push('a', 'b', 'c', 'd')
     await broker.answer(1)
-    expect(broker.looks.map(({ slots }) => slots)).toEqual([1, 2])
+    expect(broker.polls.map(({ slots }) => slots)).toEqual([1, 2])
     await broker.answer()
     await broker.answer()
     expect(await Promise.all(all)).toEqual([['b'], ['a'], ['c'], ['d']])
@@ -113,10 +113,10 @@ describe('SharedReceiver', () => {
     await broker.answer()
     await broker.answer()
     broker.waiting.push('a', 'b')
-    expect(broker.looks).toEqual([])
+    expect(broker.polls).toEqual([])
     line.notify()
     await settled()
-    expect(broker.looks.map(({ slots }) => slots)).toEqual([2])
+    expect(broker.polls.map(({ slots }) => slots)).toEqual([2])
     await broker.answer()
     expect(await Promise.all([first, second])).toEqual([['a'], ['b']])
   })
@@ -129,11 +129,11 @@ describe('SharedReceiver', () => {
     stop.abort()
     const late = receive()
     await settled()
-    expect(broker.looks).toHaveLength(1)
+    expect(broker.polls).toHaveLength(1)
     await broker.answer()
     await broker.answer()
     expect([await gone, await late]).toEqual([[], ['a']])
-    expect(broker.givenBack).toEqual(['a'])
+    expect(broker.released).toEqual(['a'])
   })
 
   it('polls again for waiters that polled during a release', async () => {
@@ -147,7 +147,7 @@ describe('SharedReceiver', () => {
     await settled()
     stop.abort()
     await broker.answer()
-    expect(broker.looks).toHaveLength(2)
+    expect(broker.polls).toHaveLength(2)
     await broker.answer()
     expect(broker.waiting).toEqual(['b'])
     await broker.answer()
@@ -162,7 +162,7 @@ describe('SharedReceiver', () => {
     broker.waiting.push('a', 'b', 'c')
     const all = [impatient(), impatient(), impatient(), impatient()]
     await settled()
-    while (broker.looks.length > 0) await broker.answer()
+    while (broker.polls.length > 0) await broker.answer()
     expect(await Promise.all(all)).toEqual([['a'], ['b'], ['c'], []])
   })
 
@@ -207,18 +207,18 @@ describe('SharedReceiver', () => {
             void receive(stop.signal).then((found) => (got.push(...found), (open -= 1)))
           } else if (one.do === 'leave') stops[one.at]?.abort()
           else if (one.do === 'answer')
-            await broker.answer(one.at % Math.max(1, broker.looks.length))
+            await broker.answer(one.at % Math.max(1, broker.polls.length))
           else await settled()
         }
         await settled()
-        while (broker.looks.length > 0) await broker.answer()
+        while (broker.polls.length > 0) await broker.answer()
         expect(open === 0 || broker.waiting.length === 0).toBe(true)
         expect([...got, ...broker.waiting].toSorted()).toEqual(
           Array.from({ length: sent }, (_, n) => `m${n}`).toSorted(),
         )
         for (const stop of stops) stop.abort()
         await settled()
-        while (broker.looks.length > 0) await broker.answer()
+        while (broker.polls.length > 0) await broker.answer()
         await line.idle()
       }),
       { numRuns: 500 },

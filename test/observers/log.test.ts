@@ -36,7 +36,7 @@ const judged = {
 } as const
 const mover = { at, actor: 'ada', guard: 'version' } as const
 
-/** One of each. A type that is missing here does not compile. */
+/** One event of each type. A missing type is a compile error. */
 const events: { [T in EventType]: Extract<RedriveEvent, { type: T }> } = {
   captured: { type: 'captured', letter },
   duplicate: { type: 'duplicate', letter, occurrences: 2 },
@@ -79,7 +79,7 @@ const events: { [T in EventType]: Extract<RedriveEvent, { type: T }> } = {
 }
 
 /** The lines that pino writes. */
-function logged(...told: RedriveEvent[]): { text: string; lines: Record<string, unknown>[] } {
+function logged(...emitted: RedriveEvent[]): { text: string; lines: Record<string, unknown>[] } {
   let text = ''
   const sink = new Writable({
     write(chunk, _encoding, done) {
@@ -88,7 +88,7 @@ function logged(...told: RedriveEvent[]): { text: string; lines: Record<string, 
     },
   })
   const observer = logObserver(pino({ level: 'trace' }, sink))
-  for (const event of told) observer(event)
+  for (const event of emitted) observer(event)
   const lines = text.trimEnd().split('\n')
   return { text, lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>) }
 }
@@ -100,7 +100,7 @@ describe('logObserver', () => {
     for (const { msg } of lines) expect(msg).toEqual(expect.any(String))
   })
 
-  it('says which letter and how it stands', () => {
+  it('includes the id, the queue and the state of the letter', () => {
     const [line] = logged(events.resolved).lines
     const { id: letterId, state, category, fingerprint, retries } = letter
     expect(line).toMatchObject({
@@ -127,18 +127,18 @@ describe('logObserver', () => {
     expect(logged(events[type]).lines[0]).toMatchObject({ level })
   })
 
-  it('never holds a payload, headers or metadata', () => {
+  it('never contains a payload, headers or metadata', () => {
     expect(logged(...Object.values(events)).text).not.toContain(canary)
   })
 
-  it('bounds what failures say and spells out what could break a line or act on a terminal', () => {
+  it('truncates error messages and escapes control characters', () => {
     const [line] = logged(events.captured).lines
     const error = String(line!['error'])
     expect(error).toContain('it broke\\u000d\\n{"level":"info"} \\u001b[31mred \\u202e')
     expect(error.length).toBeLessThan(700)
   })
 
-  it('takes any logger with the four methods', () => {
+  it('accepts any logger with the four methods', () => {
     const lines: [object, string][] = []
     const take = (fields: object, message: string): void => void lines.push([fields, message])
     logObserver({ debug: take, info: take, warn: take, error: take })(events.error)

@@ -11,7 +11,7 @@ import { deferred } from '../a-queue.ts'
 
 const timeoutMs = 5000
 
-export interface Heard {
+export interface ReceivedRequest {
   path: string
   headers: IncomingHttpHeaders
   text: string
@@ -20,7 +20,7 @@ export interface Heard {
 
 const servers: Server[] = []
 
-/** Closes all of them, whoever is still connected. */
+/** Closes all servers with their connections. */
 export async function closeServers(): Promise<void> {
   const closing = servers.splice(0).map((server) => {
     server.closeAllConnections()
@@ -30,21 +30,23 @@ export async function closeServers(): Promise<void> {
 }
 
 /** A server that answers with these statuses, then with 200. */
-export async function aServer(
-  ...statuses: (number | RequestListener)[]
-): Promise<{ url: string; heard: Heard[]; arrival: (count: number) => Promise<void> }> {
-  const heard: Heard[] = []
-  const waiting: { count: number; come: () => void }[] = []
+export async function aServer(...statuses: (number | RequestListener)[]): Promise<{
+  url: string
+  requests: ReceivedRequest[]
+  arrival: (count: number) => Promise<void>
+}> {
+  const requests: ReceivedRequest[] = []
+  const waiting: { count: number; resolve: () => void }[] = []
   const server = createServer((request, response) => {
     let text = ''
     request.setEncoding('utf8').on('data', (part: string) => (text += part))
     request.on('end', () => {
       const body = JSON.parse(text) as Record<string, unknown>
-      heard.push({ path: request.url!, headers: request.headers, text, body })
+      requests.push({ path: request.url!, headers: request.headers, text, body })
       const answer = statuses.shift() ?? 200
       if (typeof answer === 'function') answer(request, response)
       else response.writeHead(answer).end('thank you')
-      for (const { count, come } of waiting) if (heard.length >= count) come()
+      for (const { count, resolve } of waiting) if (requests.length >= count) resolve()
     })
   })
   servers.push(server)
@@ -52,15 +54,15 @@ export async function aServer(
   const { port } = server.address() as AddressInfo
   const arrival = async (count: number): Promise<void> => {
     const { promise, resolve } = deferred()
-    if (heard.length >= count) return
-    waiting.push({ count, come: resolve })
+    if (requests.length >= count) return
+    waiting.push({ count, resolve: resolve })
     await promise
   }
-  return { url: `http://127.0.0.1:${port}/hook`, heard, arrival }
+  return { url: `http://127.0.0.1:${port}/hook`, requests, arrival }
 }
 
-/** Pauses pass at once and are noted; the time for an answer runs out when the test says so. */
-export function aHastyClock(): { clock: Clock; pauses: number[]; runOut: () => void } {
+/** A clock whose delays end at once and are recorded; `runOut` ends the response timeouts. */
+export function anInstantClock(): { clock: Clock; pauses: number[]; runOut: () => void } {
   const pauses: number[] = []
   const limits = new Set<() => void>()
   const ids = fakeClock()

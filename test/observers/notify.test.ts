@@ -8,7 +8,7 @@ import type { Alert } from '../../src/policy/alerts.ts'
 import { verifySignature } from '../../src/backends/http/signature.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import { deferred } from '../a-queue.ts'
-import { aHastyClock, aServer, closeServers, type Heard } from './notify-bench.ts'
+import { anInstantClock, aServer, closeServers, type ReceivedRequest } from './notify-bench.ts'
 
 const alert: Alert = {
   name: 'many-exhausted',
@@ -37,24 +37,24 @@ afterEach(closeServers)
 const silent: RequestListener = () => {}
 
 describe('webhook', () => {
-  it('posts alerts, signed, with an id to know repetitions by', async () => {
-    const { url, heard } = await aServer()
-    const { clock } = aHastyClock()
+  it('posts signed alerts, each with an id that identifies repetitions', async () => {
+    const { url, requests } = await aServer()
+    const { clock } = anInstantClock()
     const notify = webhook({ url, secret, clock, headers: { Authorization: 'Bearer x' } })
     await notify(raised)
     await notify(cleared)
-    expect(heard.map(({ body }) => body)).toEqual([
+    expect(requests.map(({ body }) => body)).toEqual([
       {
         type: 'alert',
         state: 'raised',
         alert,
         at: '2026-01-01T00:00:00.000Z',
-        id: heard[0]!.headers['redrive-id'],
+        id: requests[0]!.headers['redrive-id'],
       },
-      expect.objectContaining({ state: 'cleared', id: heard[1]!.headers['redrive-id'] }),
+      expect.objectContaining({ state: 'cleared', id: requests[1]!.headers['redrive-id'] }),
     ])
-    expect(heard[0]!.body['id']).not.toBe(heard[1]!.body['id'])
-    const { headers, text } = heard[0]!
+    expect(requests[0]!.body['id']).not.toBe(requests[1]!.body['id'])
+    const { headers, text } = requests[0]!
     expect(headers).toMatchObject({
       authorization: 'Bearer x',
       'content-type': 'application/json',
@@ -67,69 +67,69 @@ describe('webhook', () => {
     expect(verifySignature(signature, text, secret, clock.now() + 300_001)).toBe(false)
   })
 
-  it('does not sign without a secret, and lets no header stand in for its own', async () => {
-    const { url, heard } = await aServer()
+  it('does not sign without a secret, and does not let options override its own headers', async () => {
+    const { url, requests } = await aServer()
     const headers = { 'Content-Type': 'text/plain', 'Redrive-Id': 'mine' }
     await webhook({ url, headers })(raised)
-    expect(heard[0]!.headers).not.toHaveProperty('redrive-signature')
-    expect(heard[0]!.headers).toMatchObject({
+    expect(requests[0]!.headers).not.toHaveProperty('redrive-signature')
+    expect(requests[0]!.headers).toMatchObject({
       'content-type': 'application/json',
-      'redrive-id': heard[0]!.body['id'],
+      'redrive-id': requests[0]!.body['id'],
     })
   })
 
-  it('hears alerts only', async () => {
-    const { url, heard } = await aServer()
+  it('ignores events other than alerts', async () => {
+    const { url, requests } = await aServer()
     const notify = webhook({ url })
     expect(notify({ type: 'exhausted', letter: aLetter() })).toBeUndefined()
     expect(notify({ type: 'error', during: 'x', error: new Error('x') })).toBeUndefined()
     await notify.idle()
-    expect(heard).toEqual([])
+    expect(requests).toEqual([])
   })
 
-  it('tries again when the other side is busy or broken, under the same id and a new signature', async () => {
-    const { url, heard } = await aServer(503, 429)
-    const { clock, pauses } = aHastyClock()
+  it('retries on 429 and 503 with the same id and a new signature', async () => {
+    const { url, requests } = await aServer(503, 429)
+    const { clock, pauses } = anInstantClock()
     await webhook({ url, secret, clock })(raised)
-    expect(heard).toHaveLength(3)
-    expect(new Set(heard.map(({ text }) => text)).size).toBe(1)
-    expect(new Set(heard.map(({ headers }) => headers['redrive-id'])).size).toBe(1)
-    const signatures = heard.map(({ headers }) => String(headers['redrive-signature']))
+    expect(requests).toHaveLength(3)
+    expect(new Set(requests.map(({ text }) => text)).size).toBe(1)
+    expect(new Set(requests.map(({ headers }) => headers['redrive-id'])).size).toBe(1)
+    const signatures = requests.map(({ headers }) => String(headers['redrive-signature']))
     expect(signatures[2]).not.toBe(signatures[0])
-    expect(verifySignature(signatures[2], heard[2]!.text, secret, clock.now())).toBe(true)
+    expect(verifySignature(signatures[2], requests[2]!.text, secret, clock.now())).toBe(true)
     expect(pauses).toEqual([750, 3000])
   })
 
-  it('waits as long as the other side asks, within a minute', async () => {
-    const asking =
+  it('waits as long as Retry-After requests, at most a minute', async () => {
+    const retryAfter =
       (after: string): RequestListener =>
       (_, response) =>
         response.writeHead(429, { 'retry-after': after }).end()
-    const { url } = await aServer(asking('30'), asking('86400'), asking('nonsense'))
-    const { clock, pauses } = aHastyClock()
+    const { url } = await aServer(retryAfter('30'), retryAfter('86400'), retryAfter('nonsense'))
+    const { clock, pauses } = anInstantClock()
     await webhook({ url, clock })(raised)
     expect(pauses).toEqual([30_000, 60_000, 12_000])
   })
 
-  it.each([400, 401, 404, 410])('gives up at once when it is answered %i', async (status) => {
-    const { url, heard } = await aServer(status)
+  it.each([400, 401, 404, 410])('does not retry on status %i', async (status) => {
+    const { url, requests } = await aServer(status)
     await expect(webhook({ url })(raised)).rejects.toThrow(`answered ${status}`)
-    expect(heard).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
   it('does not follow redirects', async () => {
     const elsewhere = await aServer()
-    const { url, heard } = await aServer((_, response) =>
+    const { url, requests } = await aServer((_, response) =>
       response.writeHead(307, { location: elsewhere.url }).end(),
     )
     await expect(webhook({ url })(raised)).rejects.toThrow('redirects are not followed')
-    expect(heard).toHaveLength(1)
-    expect(elsewhere.heard).toEqual([])
+    expect(requests).toHaveLength(1)
+    expect(elsewhere.requests).toEqual([])
   })
 
-  it('gives up on a side that does not answer, and goes on with the next', async () => {
-    const { url, heard, arrival } = await aServer(silent, silent, silent, silent)
-    const { clock, runOut } = aHastyClock()
+  it('gives up on a server that does not respond, and continues with the next alert', async () => {
+    const { url, requests, arrival } = await aServer(silent, silent, silent, silent)
+    const { clock, runOut } = anInstantClock()
     const notify = webhook({ url, clock })
     const first = notify(raised)
     const second = notify(cleared)
@@ -142,7 +142,7 @@ describe('webhook', () => {
     }
     await failed
     await second
-    expect(heard.map(({ body }) => body['state'])).toEqual([
+    expect(requests.map(({ body }) => body['state'])).toEqual([
       'raised',
       'raised',
       'raised',
@@ -151,7 +151,7 @@ describe('webhook', () => {
     ])
   })
 
-  it('does not read an answer that has no end', async () => {
+  it('does not read an endless response', async () => {
     const endless: RequestListener = (_, response) => {
       response.writeHead(200).write('x'.repeat(65_536))
     }
@@ -159,35 +159,35 @@ describe('webhook', () => {
     await expect(webhook({ url })(raised)).resolves.toBeUndefined()
   })
 
-  it('says which system error it was when nobody listens', async () => {
+  it('reports the system error when the server is unreachable', async () => {
     const { url } = await aServer()
     await closeServers()
-    const { clock, pauses } = aHastyClock()
+    const { clock, pauses } = anInstantClock()
     const failing = webhook({ url, clock })(raised)
     await expect(failing).rejects.toThrow('unreachable (ECONNREFUSED), given up after 4 attempts')
     expect(pauses).toHaveLength(3)
   })
 
-  it('keeps the order, one at a time', async () => {
-    const { url, heard } = await aServer(503)
-    const { clock } = aHastyClock()
+  it('sends alerts in order, one at a time', async () => {
+    const { url, requests } = await aServer(503)
+    const { clock } = anInstantClock()
     const notify = webhook({ url, clock })
     void notify(raised)
     void notify(cleared)
     void notify(raised)
     await notify.idle()
-    const states = heard.map(({ body }) => body['state'])
+    const states = requests.map(({ body }) => body['state'])
     expect(states).toEqual(['raised', 'raised', 'cleared', 'raised'])
   })
 
-  it('drops the oldest when too many wait, counts them, and tells of the first', async () => {
+  it('drops the oldest alerts above its limit, counts them, and emits one error', async () => {
     const gate = deferred()
     const slow: RequestListener = (_, response) =>
       void gate.promise.then(() => response.writeHead(200).end())
-    const { url, heard, arrival } = await aServer(slow)
+    const { url, requests, arrival } = await aServer(slow)
     const hub = new ObserverHub()
-    const troubles: RedriveEvent[] = []
-    hub.on('error', (event) => troubles.push(event))
+    const errors: RedriveEvent[] = []
+    hub.on('error', (event) => errors.push(event))
     const notify = webhook({ url })
     hub.on('*', notify)
     for (let count = 0; count <= 110; count++) hub.emit(named(`a${count}`))
@@ -195,10 +195,10 @@ describe('webhook', () => {
     gate.resolve()
     await notify.idle()
     expect(notify.dropped()).toBe(10)
-    const names = heard.map(({ body }) => (body['alert'] as Alert).name)
+    const names = requests.map(({ body }) => (body['alert'] as Alert).name)
     expect(names[0]).toBe('a0')
     expect(names.slice(1)).toEqual(Array.from({ length: 100 }, (_, index) => `a${index + 11}`))
-    expect(troubles).toEqual([
+    expect(errors).toEqual([
       {
         type: 'error',
         during: 'observer of alert',
@@ -209,10 +209,10 @@ describe('webhook', () => {
     ])
   })
 
-  it('never delays or breaks whoever tells, and trouble holds no secret', async () => {
+  it('never delays or breaks the emitter, and its errors contain no secret', async () => {
     const echo: RequestListener = (request, response) =>
       response.writeHead(400, { 'x-echo': secret }).end(JSON.stringify(request.headers))
-    const { url, heard } = await aServer(echo)
+    const { url, requests } = await aServer(echo)
     const hub = new ObserverHub()
     const events: RedriveEvent[] = []
     hub.on('*', (event) => events.push(event))
@@ -223,7 +223,7 @@ describe('webhook', () => {
     })
     hub.on('*', notify)
     hub.emit(raised)
-    expect(heard).toEqual([])
+    expect(requests).toEqual([])
     await notify.idle()
     expect(events.map(({ type }) => type)).toEqual(['alert', 'error'])
     const { error } = events[1] as { error: Error }
@@ -233,15 +233,15 @@ describe('webhook', () => {
 
   it.each<[string, Parameters<typeof webhook>[0]]>([
     ['another scheme', { url: `file:///etc/${secret}` }],
-    ['a string that is no url', { url: secret }],
-    ['a user in the url', { url: `https://user:${secret}@example.com/` }],
+    ['a string that is not a URL', { url: secret }],
+    ['a user in the URL', { url: `https://user:${secret}@example.com/` }],
     [
-      'a header that breaks the line',
+      'a header with a line break',
       { url: 'https://example.com/', headers: { a: `${secret}\r\nb: c` } },
     ],
     ['an empty secret', { url: 'https://example.com/', secret: '' }],
-    ['no time to answer', { url: 'https://example.com/', timeoutMs: 0 }],
-  ])('refuses %s, without showing it', (_, options) => {
+    ['a timeout of 0', { url: 'https://example.com/', timeoutMs: 0 }],
+  ])('rejects %s without showing the value', (_, options) => {
     let thrown: unknown
     try {
       webhook(options)
@@ -254,31 +254,31 @@ describe('webhook', () => {
 })
 
 describe('slack', () => {
-  it('writes what happened, how bad it is and what to do', async () => {
-    const { url, heard } = await aServer()
+  it('writes the name, the severity, the summary and the hint', async () => {
+    const { url, requests } = await aServer()
     const notify = slack({ url })
     await notify(raised)
     await notify(cleared)
-    const strings = heard.map(({ body }) =>
+    const strings = requests.map(({ body }) =>
       (body['blocks'] as { text: { text: string } }[]).map(({ text }) => text.text),
     )
     expect(strings).toEqual([
       ['WARNING: many-exhausted', alert.summary, 'Look at the groups.'],
       ['Cleared: many-exhausted', alert.summary],
     ])
-    expect(heard[0]!.body['text']).toBe(`WARNING: many-exhausted – ${alert.summary}`)
+    expect(requests[0]!.body['text']).toBe(`WARNING: many-exhausted – ${alert.summary}`)
   })
 
-  it('shows names and strings as they are: nothing in them formats, links, mentions or hides', async () => {
-    const { url, heard } = await aServer()
-    const nasty =
+  it('escapes formatting, links, mentions and hidden characters in names and strings', async () => {
+    const { url, requests } = await aServer()
+    const hostile =
       '<!channel> *bold* <https://evil.example|ok> & \u202e\u0007\nline ' + '&'.repeat(9000)
     await slack({ url })({
       type: 'alert',
-      alert: { ...alert, name: nasty, summary: nasty, hint: nasty },
+      alert: { ...alert, name: hostile, summary: hostile, hint: hostile },
       state: 'raised',
     })
-    const [{ text, body }] = heard as [Heard]
+    const [{ text, body }] = requests as [ReceivedRequest]
     expect(text).not.toMatch(/[<>\u202e]/)
     expect(text).toContain('&lt;!channel&gt; *bold* &lt;https://evil.example|ok&gt; &amp; ')
     for (const block of body['blocks'] as { text: { type: string; text: string } }[]) {
@@ -291,11 +291,11 @@ describe('slack', () => {
 
 describe('pagerduty', () => {
   it('triggers an incident and resolves it under the same key', async () => {
-    const { url, heard } = await aServer(202, 202)
+    const { url, requests } = await aServer(202, 202)
     const notify = pagerduty({ routingKey: 'key', url, source: 'orders-production' })
     await notify(raised)
     await notify(cleared)
-    expect(heard.map(({ body }) => body)).toEqual([
+    expect(requests.map(({ body }) => body)).toEqual([
       {
         routing_key: 'key',
         event_action: 'trigger',
@@ -318,18 +318,18 @@ describe('pagerduty', () => {
     ])
   })
 
-  it('keeps to the lengths that are allowed, and still tells long names apart', async () => {
-    const { url, heard } = await aServer()
+  it('keeps keys and summaries within the allowed length, and distinguishes long names', async () => {
+    const { url, requests } = await aServer()
     const notify = pagerduty({ routingKey: 'key', url })
     for (const end of ['a', 'b']) await notify(named('\u202e'.repeat(300) + end))
-    const keys = heard.map(({ body }) => String(body['dedup_key']))
+    const keys = requests.map(({ body }) => String(body['dedup_key']))
     expect(new Set(keys).size).toBe(2)
     for (const key of keys) expect(key.length).toBeLessThanOrEqual(255)
-    const { summary } = heard[0]!.body['payload'] as { summary: string }
+    const { summary } = requests[0]!.body['payload'] as { summary: string }
     expect(summary.length).toBeLessThanOrEqual(1024)
   })
 
-  it('never shows its key in trouble', async () => {
+  it('never shows its key in an error', async () => {
     const { url } = await aServer((_, response) => response.writeHead(400).end(secret))
     const failing = pagerduty({ routingKey: secret, url })(raised)
     await expect(failing).rejects.toThrow(/^pagerduty at 127\.0\.0\.1:\d+: answered 400$/)
@@ -341,6 +341,6 @@ it.each<[string, () => unknown, string]>([
   ['webhook', () => webhook({ url: 'https://a.example/', secrets: 'x' } as never), '"secret"'],
   ['slack', () => slack({ url: 'https://a.example/', timeout: 5 } as never), '"timeoutMs"'],
   ['pagerduty', () => pagerduty({ routingKey: 'k', sources: 'x' } as never), '"source"'],
-])('%s refuses an option that is not known', (name, make, near) => {
+])('%s rejects an unknown option', (name, make, near) => {
   expect(make).toThrow(`${name} options: did you mean ${near}?`)
 })

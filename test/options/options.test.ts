@@ -17,29 +17,29 @@ describe('readOptions', () => {
     })
   })
 
-  it('takes what is given, and undefined for not given', () => {
+  it('uses the given values, and treats undefined as not given', () => {
     expect(readOptions({ maxRetries: 7, leaseMs: undefined as unknown as number })).toMatchObject({
       maxRetries: 7,
       leaseMs: 30_000,
     })
   })
 
-  it('takes undefined for not given inside of queues, dependencies and breakers too', () => {
-    const unsaid = { maxRetries: undefined, breaker: { failures: undefined, openMs: 5 } }
+  it('treats undefined as not given in queues, dependencies and breakers, too', () => {
+    const undefinedFields = { maxRetries: undefined, breaker: { failures: undefined, openMs: 5 } }
     const breaker = { openMs: 5 }
     const read = readOptions({
-      ...unsaid,
-      queues: { mail: unsaid },
-      dependencies: { smtp: { breaker: unsaid.breaker, budget: undefined } },
+      ...undefinedFields,
+      queues: { mail: undefinedFields },
+      dependencies: { smtp: { breaker: undefinedFields.breaker, budget: undefined } },
     } as never)
     expect(read).toMatchObject({ maxRetries: 3 })
     expect(read.breaker).toStrictEqual(breaker)
     expect(read.queues).toStrictEqual({ mail: { breaker } })
     expect(read.dependencies).toStrictEqual({ smtp: { breaker } })
-    expect(readPolicy(unsaid as never)).toStrictEqual({ breaker })
+    expect(readPolicy(undefinedFields as never)).toStrictEqual({ breaker })
   })
 
-  it('takes rules as they are written', () => {
+  it('accepts every form of a rule', () => {
     const rules: Rule[] = [
       { name: 'a', when: { code: 'X' }, category: 'network' },
       { name: 'b', when: [{ status: 402 }, { message: /x/i }], category: 'permanent' },
@@ -64,7 +64,7 @@ describe('readOptions', () => {
     [{ when: {} }, 'must have at least one of errorName, code, status and message'],
     [{ when: [{ code: 'X' }, {}] }, '"rules.0.when'],
     [{ when: { codes: 'X' } }, 'unknown option "rules.0.when.codes": did you mean "code"?'],
-  ])('refuses a rule with %j, which would match all or break letters', (part, message) => {
+  ])('rejects a rule with %j', (part, message) => {
     const rule = { name: 'a', when: { code: 'X' }, category: 'network', ...part }
     expect(() => readOptions({ rules: [rule] } as never)).toThrow(message)
     expect(() => readOptions({ templates: [rule] } as never)).toThrow('option "templates.0')
@@ -108,7 +108,7 @@ describe('readOptions', () => {
     [{ rules: 'none' }, '"rules"'],
     [{ observers: [1] }, '"observers.0"'],
     [{ worker: '' }, '"worker"'],
-  ])('refuses %j with INVALID_CONFIG that names it', (options, message) => {
+  ])('rejects %j with INVALID_CONFIG and the name of the option', (options, message) => {
     expect(() => readOptions(options)).toThrow(
       expect.objectContaining({
         code: 'INVALID_CONFIG',
@@ -119,7 +119,7 @@ describe('readOptions', () => {
 })
 
 describe('readPolicy', () => {
-  it('takes the options of one queue and refuses those of the whole', () => {
+  it('accepts queue options and rejects global options', () => {
     expect(readPolicy({ backoff: fixed(1), maxRetries: 1 })).toEqual({
       backoff: fixed(1),
       maxRetries: 1,

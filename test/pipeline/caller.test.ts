@@ -111,23 +111,23 @@ describe('calls of a module', () => {
     ['answers later', async () => undefined],
   ])('leave nothing behind when the module uses its signal and %s', async (_, answer) => {
     const leaving = new AbortController()
-    const looks: (() => AbortSignal)[] = []
+    const signals: (() => AbortSignal)[] = []
     const module: Module = (call) => {
-      looks.push(() => call.signal)
+      signals.push(() => call.signal)
       call.signal.throwIfAborted()
       return answer(call)
     }
     const { call } = bench(module, { dlq: { maxRetries: 0 } })
     await call(leaving.signal)
-    for (const look of looks) look()
+    for (const readSignal of signals) readSignal()
     expect(getEventListeners(leaving.signal, 'abort')).toEqual([])
   })
 
   it('abort the signal of a module only at its time limit', async () => {
-    let look = (): AbortSignal | undefined => undefined
+    let readSignal = (): AbortSignal | undefined => undefined
     const { clock, call } = bench(
       (call) => {
-        look = () => call.signal
+        readSignal = () => call.signal
         return new Promise(() => {})
       },
       { timeoutMs: 1000, dlq: { maxRetries: 0 } },
@@ -135,7 +135,7 @@ describe('calls of a module', () => {
     const called = call()
     await clock.advance(2000)
     await called
-    expect(look()!.aborted).toBe(true)
+    expect(readSignal()!.aborted).toBe(true)
   })
 
   it('treat an invalid answer as a failure', async () => {
@@ -145,19 +145,19 @@ describe('calls of a module', () => {
 
   it('abort the signal of a module when the partition is revoked', async () => {
     const leaving = new AbortController()
-    const heard = Promise.withResolvers<void>()
+    const aborted = Promise.withResolvers<void>()
     const { call } = bench(
       ({ signal }) =>
         new Promise((_, reject) => {
           signal.addEventListener('abort', () => {
-            heard.resolve()
+            aborted.resolve()
             reject(signal.reason as Error)
           })
         }),
     )
     const called = call(leaving.signal)
     leaving.abort(new Error('gone'))
-    await heard.promise
+    await aborted.promise
     expect(await called).toMatchObject({ kind: 'failed', retries: 0 })
   })
 

@@ -142,11 +142,11 @@ describe.skipIf(missing).each(['memory', 'sqlite'])(
     })
 
     it.each([{ recordKey: undefined }, { accountId: undefined }])(
-      'takes what is said, and not what is undefined: %o',
-      async (nobody) => {
+      'ignores undefined fields of a key: %o',
+      async (undefinedFields) => {
         await bench.dies([{ id: 'ada', offset: 1 }, { id: 'bob', offset: 2 }, of('cid', 3)])
         await capture()
-        const key = { streamId: 'ada', ...nobody } as ErasureKey
+        const key = { streamId: 'ada', ...undefinedFields } as ErasureKey
         expect(await erased({ key })).toMatchObject({ records: 1, letters: 1 })
       },
     )

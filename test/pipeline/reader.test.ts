@@ -133,7 +133,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(again).toEqual([['4', 1]])
   })
 
-  it('starts no more than the broker can be told about, so that no finished record is delivered again', async () => {
+  it('starts no more records than its commit metadata can hold, so that no finished record is delivered again', async () => {
     const keyOf = (n: number): string => (n % 2 === 0 ? 'stuck' : `key-${n}`)
     const records = Array.from({ length: 4000 }, (_, n) => ({
       key: keyOf(n),
@@ -208,13 +208,13 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     const out = await bench.topic('out')
     await put(10)
     const sent: string[] = []
-    const troubles: unknown[] = []
+    const errors: unknown[] = []
     const reader = started(async ({ value }) => passedOn(value, out, sent), {
       transactor: transactor(),
-      onError: (error) => troubles.push(error),
+      onError: (error) => errors.push(error),
     })
     await expect.poll(() => sent.length).toBe(9)
-    await expect.poll(() => troubles).toContainEqual(expect.objectContaining({ code: 'TOO_LARGE' }))
+    await expect.poll(() => errors).toContainEqual(expect.objectContaining({ code: 'TOO_LARGE' }))
     await reader.stop(0)
     expect(await bench.committed(group())).toEqual([2, 5])
     const again = startedAgain()
@@ -227,16 +227,16 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     const out = await bench.topic('out')
     await put(10, (n) => (n % 2 === 0 ? 'same' : `key-${n}`))
     const sent: string[] = []
-    const troubles: unknown[] = []
+    const errors: unknown[] = []
     let calls = 0
     const reader = started(
       async ({ value }) => {
         calls += 1
         return passedOn(value, out, sent)
       },
-      { transactor: transactor(), onError: (error) => troubles.push(error) },
+      { transactor: transactor(), onError: (error) => errors.push(error) },
     )
-    await expect.poll(() => troubles).toContainEqual(expect.objectContaining({ code: 'TOO_LARGE' }))
+    await expect.poll(() => errors).toContainEqual(expect.objectContaining({ code: 'TOO_LARGE' }))
     await expect.poll(() => calls).toBe(10)
     await expect.poll(() => sent.length).toBe(7)
     await reader.stop(0)
@@ -251,12 +251,12 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     await put(6)
     const sender = transactor()
     const send = sender.send.bind(sender)
-    const told: string[][] = []
+    const announced: string[][] = []
     const stopped = Promise.withResolvers<void>()
     let ran = 0
     const stopping: Transactor['send'] = (outgoing, offsets) => {
-      told.push(offsets!.offsets.map(({ metadata }) => metadata))
-      if (told.length === 1) stopped.resolve(reader.stop())
+      announced.push(offsets!.offsets.map(({ metadata }) => metadata))
+      if (announced.length === 1) stopped.resolve(reader.stop())
       return send(outgoing, offsets)
     }
     const reader = started(
@@ -268,7 +268,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     )
     await stopped.promise
     expect(ran).toBe(0)
-    expect(told[0]).toContain('1*3')
+    expect(announced[0]).toContain('1*3')
     expect((await notes()).join('')).toBe('')
   })
 
@@ -291,7 +291,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(seen.has('2')).toBe(false)
   })
 
-  it('announces records to the broker before they start, and takes that back when it stops properly', async () => {
+  it('announces records to the broker before they start, and withdraws that on a graceful stop', async () => {
     await put(6)
     const begun: string[][] = []
     const reader = started(async () => {
@@ -348,7 +348,7 @@ describe.skipIf(missing)('Reader', { timeout: 60_000 }, () => {
     expect(together.every(Boolean)).toBe(true)
   })
 
-  it('shares partitions with members that join, and loses nothing when they come and go', async () => {
+  it('shares partitions with members that join, and loses nothing when members join and leave', async () => {
     await put(400)
     const seen = new Set<string>()
     const work: ReaderOptions['work'] = async ({ value }) => {

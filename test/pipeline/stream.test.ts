@@ -24,7 +24,7 @@ describe('readStream', () => {
     ])
   })
 
-  it('rejects text, nothing, and a message without an id', () => {
+  it('rejects text, empty bytes, and a message without an id', () => {
     for (const bytes of [Buffer.from('{"streamId":"s1"}'), Buffer.alloc(0), hex('38 05')])
       expect(readStream(bytes)).toBeUndefined()
   })

@@ -25,7 +25,7 @@ const judged = (category: ErrorCategory, over: Partial<Failure> = {}): Judged =>
   fingerprint: 'v1-0',
 })
 
-/** What a test looks at in a change. */
+/** The fields of a change that the tests check. */
 interface Decision {
   move: string
   delayMs?: number

@@ -39,8 +39,8 @@ const rate: AlertRule = {
   severity: 'warning',
 }
 
-/** Looks a minute apart; answers what each of them said. */
-function looks(rules: readonly AlertRule[], given: readonly Given[]): Evaluation[] {
+/** Evaluates the rules once a minute and returns each evaluation. */
+function evaluateAll(rules: readonly AlertRule[], given: readonly Given[]): Evaluation[] {
   let standing: ReadonlyMap<string, Standing> = new Map()
   return given.map((one, index) => {
     const evaluation = evaluate(rules, measures(one), standing, index * 60_000)
@@ -49,9 +49,9 @@ function looks(rules: readonly AlertRule[], given: readonly Given[]): Evaluation
   })
 }
 
-/** `+name` for what each look raised, `-name` for what it cleared. */
-function told(rules: readonly AlertRule[], given: readonly Given[]): string[][] {
-  return looks(rules, given).map(({ raised, cleared }) => [
+/** `+name` for each raised alert, `-name` for each cleared one, per evaluation. */
+function changesOf(rules: readonly AlertRule[], given: readonly Given[]): string[][] {
+  return evaluateAll(rules, given).map(({ raised, cleared }) => [
     ...raised.map(({ name }) => `+${name}`),
     ...cleared.map(({ name }) => `-${name}`),
   ])
@@ -74,19 +74,19 @@ describe('defaultAlertRules', () => {
       ['nearly-full', 'many-exhausted', 'retries-fail'],
     ],
   ])('raise %s', (_, given, names) => {
-    expect(told(defaultAlertRules, [given])).toEqual([names.map((name) => `+${name}`)])
+    expect(changesOf(defaultAlertRules, [given])).toEqual([names.map((name) => `+${name}`)])
   })
 })
 
 describe('evaluate', () => {
   it('reports each crossing once', () => {
     const counts = [0, 1, 2, 500, 0, 0, 3].map((count) => ({ exhausted: count }))
-    expect(told([exhausted], counts)).toEqual([[], ['+e'], [], [], ['-e'], [], ['+e']])
+    expect(changesOf([exhausted], counts)).toEqual([[], ['+e'], [], [], ['-e'], [], ['+e']])
   })
 
   it('reports the value, the threshold, the start and the advice', () => {
     const rule: AlertRule = { ...exhausted, queue: 'mail', hint: 'Look.' }
-    const all = looks([rule], [{ queues: { mail: { exhausted: 7 } } }, {}])
+    const all = evaluateAll([rule], [{ queues: { mail: { exhausted: 7 } } }, {}])
     const alert = {
       name: 'e',
       severity: 'critical',
@@ -110,7 +110,7 @@ describe('evaluate', () => {
   })
 
   it('formats shares as percentages', () => {
-    const [{ raised } = { raised: [] }] = looks(defaultAlertRules, [
+    const [{ raised } = { raised: [] }] = evaluateAll(defaultAlertRules, [
       { utilisation: 0.8567, resolved: 1, failed: 19 },
     ])
     expect(raised.map(({ summary }) => summary)).toEqual([
@@ -122,13 +122,13 @@ describe('evaluate', () => {
   it('evaluates the queue of a rule, or all queues together', () => {
     const mail = { ...exhausted, name: 'mail', queue: 'mail' }
     const given = { exhausted: 3, queues: { orders: { exhausted: 3 } } }
-    expect(told([exhausted, mail], [given])).toEqual([['+e']])
+    expect(changesOf([exhausted, mail], [given])).toEqual([['+e']])
   })
 
   it('waits until the condition has held for forMs, and starts over when it ends', () => {
     const rule = { ...exhausted, forMs: 120_000 }
     const counts = [1, 1, 0, 1, 1, 1, 1].map((count) => ({ exhausted: count }))
-    expect(told([rule], counts)).toEqual([[], [], [], [], [], ['+e'], []])
+    expect(changesOf([rule], counts)).toEqual([[], [], [], [], [], ['+e'], []])
   })
 
   it('keeps the state of a rule while its metric is unknown', () => {
@@ -137,7 +137,7 @@ describe('evaluate', () => {
       when: { metric: 'utilisation', above: 0.5 },
       severity: 'warning',
     }
-    expect(told([full], [{}, { utilisation: 0.6 }, {}, { utilisation: 0.1 }])).toEqual([
+    expect(changesOf([full], [{}, { utilisation: 0.6 }, {}, { utilisation: 0.1 }])).toEqual([
       [],
       ['+full'],
       [],
@@ -149,7 +149,7 @@ describe('evaluate', () => {
     const rule = breakerRule('queue', 'mail')
     const name = 'breaker-open:mail'
     expect(
-      told([rule], [{}, { breakers: { [name]: true } }, {}, { breakers: { [name]: false } }]),
+      changesOf([rule], [{}, { breakers: { [name]: true } }, {}, { breakers: { [name]: false } }]),
     ).toEqual([[], [`+${name}`], [], [`-${name}`]])
     expect(breakerRule('dependency', 'mail').name).not.toBe(name)
   })
@@ -162,7 +162,7 @@ describe('evaluate', () => {
         { resolved: 1000, failed: 100 },
         { resolved: 1000, failed: 120 },
       ]
-      expect(told([rate], given)).toEqual([['+r'], ['-r'], [], ['+r']])
+      expect(changesOf([rate], given)).toEqual([['+r'], ['-r'], [], ['+r']])
     })
 
     it('ignores too few runs, and keeps the alert meanwhile', () => {
@@ -172,17 +172,17 @@ describe('evaluate', () => {
         { failed: 20, resolved: 19 },
         { failed: 20, resolved: 20 },
       ]
-      expect(told([rate], given)).toEqual([['+r'], [], [], ['-r']])
+      expect(changesOf([rate], given)).toEqual([['+r'], [], [], ['-r']])
     })
 
     it('uses minRuns of the rule, and never evaluates 0 runs', () => {
       const given = [{}, { failed: 1 }, { failed: 1 }, { failed: 1, resolved: 1 }]
-      expect(told([{ ...rate, minRuns: 1 }], given)).toEqual([[], ['+r'], [], ['-r']])
+      expect(changesOf([{ ...rate, minRuns: 1 }], given)).toEqual([[], ['+r'], [], ['-r']])
     })
 
     it('starts over when counts fall, as they do with another store', () => {
       const given = [{ failed: 1000 }, { resolved: 30, failed: 1 }]
-      expect(told([rate], given)).toEqual([['+r'], ['-r']])
+      expect(changesOf([rate], given)).toEqual([['+r'], ['-r']])
     })
   })
 
@@ -210,10 +210,10 @@ describe('evaluate', () => {
     fc.assert(
       fc.property(fc.array(given, { maxLength: 30 }), (all) => {
         const up = new Set<string>()
-        for (const said of told(rules, all).flat()) {
-          const name = said.slice(1)
-          expect(up.has(name)).toBe(said.startsWith('-'))
-          if (said.startsWith('+')) up.add(name)
+        for (const change of changesOf(rules, all).flat()) {
+          const name = change.slice(1)
+          expect(up.has(name)).toBe(change.startsWith('-'))
+          if (change.startsWith('+')) up.add(name)
           else up.delete(name)
         }
       }),

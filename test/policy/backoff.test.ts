@@ -131,8 +131,8 @@ describe('backoffMs', () => {
   it('is deterministic', () => {
     fc.assert(
       fc.property(policies, retries, chances, (policy, retry, chance) => {
-        const ask = (): number | null => backoffMs(policy, retry, () => chance)
-        expect(ask()).toBe(ask())
+        const delayOf = (): number | null => backoffMs(policy, retry, () => chance)
+        expect(delayOf()).toBe(delayOf())
       }),
     )
   })
@@ -144,7 +144,7 @@ describe('backoffMs', () => {
 })
 
 describe('retryDelay', () => {
-  const ask = (
+  const delayOf = (
     over: Partial<Parameters<typeof retryDelay>[0]> = {},
   ): ReturnType<typeof retryDelay> =>
     retryDelay({
@@ -157,13 +157,13 @@ describe('retryDelay', () => {
     })
 
   it('uses the delay of the policy', () => {
-    expect(ask()).toEqual({ delayMs: 2 * minuteMs })
-    expect(ask({ policy: never() })).toEqual({ delayMs: null })
+    expect(delayOf()).toEqual({ delayMs: 2 * minuteMs })
+    expect(delayOf({ policy: never() })).toEqual({ delayMs: null })
   })
 
   it('retries a critical letter at once the first time only', () => {
-    expect(ask({ priority: 'critical', retry: 0 })).toEqual({ delayMs: 0 })
-    expect(ask({ priority: 'critical', retry: 1 })).toEqual({ delayMs: 2 * minuteMs })
+    expect(delayOf({ priority: 'critical', retry: 0 })).toEqual({ delayMs: 0 })
+    expect(delayOf({ priority: 'critical', retry: 1 })).toEqual({ delayMs: 2 * minuteMs })
   })
 
   it.each([
@@ -174,20 +174,20 @@ describe('retryDelay', () => {
     ['nonsense', NaN, 2 * minuteMs],
     ['negative', -5, 2 * minuteMs],
   ])('honours a retry-after that is %s', (_, retryAfterMs, expected) => {
-    expect(ask({ failure: { ...failure, retryAfterMs } })).toEqual({ delayMs: expected })
+    expect(delayOf({ failure: { ...failure, retryAfterMs } })).toEqual({ delayMs: expected })
   })
 
   it('honours a retry-after even for a critical letter, except with never', () => {
-    const told = { ...failure, retryAfterMs: 7000 }
-    expect(ask({ priority: 'critical', retry: 0, failure: told })).toEqual({ delayMs: 7000 })
-    expect(ask({ policy: immediate(), failure: told })).toEqual({ delayMs: 7000 })
-    expect(ask({ policy: never(), failure: told })).toEqual({ delayMs: null })
+    const limited = { ...failure, retryAfterMs: 7000 }
+    expect(delayOf({ priority: 'critical', retry: 0, failure: limited })).toEqual({ delayMs: 7000 })
+    expect(delayOf({ policy: immediate(), failure: limited })).toEqual({ delayMs: 7000 })
+    expect(delayOf({ policy: never(), failure: limited })).toEqual({ delayMs: null })
   })
 
   it('passes the failure to a custom backoff', () => {
-    const customs = { byStatus: (_: number, told: Failure) => told.status ?? 0 }
-    const asked = { policy: custom('byStatus'), customs, failure: { ...failure, status: 503 } }
-    expect(ask(asked)).toEqual({ delayMs: 503 })
+    const customs = { byStatus: (_: number, given: Failure) => given.status ?? 0 }
+    const request = { policy: custom('byStatus'), customs, failure: { ...failure, status: 503 } }
+    expect(delayOf(request)).toEqual({ delayMs: 503 })
   })
 
   it.each<[string, () => unknown]>([
@@ -204,7 +204,7 @@ describe('retryDelay', () => {
     ['answers nothing', () => undefined],
     ['answers a far future', () => 1e300],
   ])('falls back to the default and reports it when a custom backoff %s', (_, backoff) => {
-    const { delayMs, problem } = ask({
+    const { delayMs, problem } = delayOf({
       policy: custom('odd'),
       customs: { odd: backoff as () => number },
     })
@@ -214,7 +214,7 @@ describe('retryDelay', () => {
 
   it('falls back for unregistered names, also those of Object.prototype', () => {
     for (const name of ['missing', 'constructor', '__proto__']) {
-      const { delayMs, problem } = ask({ policy: custom(name) })
+      const { delayMs, problem } = delayOf({ policy: custom(name) })
       expect(delayMs).toBe(2 * minuteMs)
       expect(problem).toContain('not registered')
     }
@@ -227,7 +227,7 @@ describe('retryDelay', () => {
       { kind: 'exponential', baseMs: -1, factor: 2, maxMs: 5 },
     ]
     for (const policy of stored) {
-      const { delayMs, problem } = ask({ policy: policy as RetryPolicy })
+      const { delayMs, problem } = delayOf({ policy: policy as RetryPolicy })
       expect(delayMs).toBe(2 * minuteMs)
       expect(problem).toContain(policy.kind)
     }

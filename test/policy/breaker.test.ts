@@ -78,24 +78,24 @@ describe('stepBreaker', () => {
   })
 
   it('stays open at least as long as the other side asks', () => {
-    const asked: BreakerEvent = {
+    const limited: BreakerEvent = {
       type: 'failed',
       letterId: 'c',
       atMs: 500,
       category: 'rate-limit',
       retryAfterMs: 60_000,
     }
-    expect(after([failed('a'), failed('b'), asked])).toMatchObject({ untilMs: 60_500 })
+    expect(after([failed('a'), failed('b'), limited])).toMatchObject({ untilMs: 60_500 })
   })
 
   it('stays open at most a day, whatever the other side asks', () => {
-    const asked: BreakerEvent = {
+    const limited: BreakerEvent = {
       ...failed('c', 500, 'rate-limit'),
       type: 'failed',
       category: 'rate-limit',
       retryAfterMs: 30 * 86_400_000,
     }
-    expect(after([failed('a'), failed('b'), asked])).toMatchObject({ untilMs: 86_400_500 })
+    expect(after([failed('a'), failed('b'), limited])).toMatchObject({ untilMs: 86_400_500 })
   })
 
   it('counts failures of a dependency, not those that the letter causes', () => {

@@ -25,7 +25,7 @@ function named(name: string, message = ''): Error {
 }
 
 describe('classify', () => {
-  it('takes anything that was thrown', () => {
+  it('classifies anything that was thrown', () => {
     const refused = Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' })
     expect(classify(refused)).toMatchObject({ category: 'network' })
     expect(classify(new Error('fetch failed', { cause: refused })).category).toBe('network')
@@ -36,7 +36,7 @@ describe('classify', () => {
       expect(classify(thrown).category).toBe('unknown')
   })
 
-  it('takes the failure of a letter, with its causes', () => {
+  it('classifies the failure of a letter, with its causes', () => {
     const refused = Object.assign(new Error('no'), { code: 'ECONNREFUSED' })
     const failure = toFailure(new Error('no luck', { cause: refused }), at)
     expect(classify(failure).category).toBe('network')

@@ -109,8 +109,8 @@ describe('decideCapture', () => {
 
   it('retries critical letters at once, unless the other side asks for a delay', () => {
     expect(decide('network', { priority: 'critical' })).toMatchObject({ delayMs: 0 })
-    const told = judged('rate-limit', { retryAfterMs: 90_000 })
-    expect(decide('rate-limit', { priority: 'critical', judged: told })).toMatchObject({
+    const limited = judged('rate-limit', { retryAfterMs: 90_000 })
+    expect(decide('rate-limit', { priority: 'critical', judged: limited })).toMatchObject({
       delayMs: 90_000,
     })
   })

@@ -167,9 +167,11 @@ describe('fingerprint', () => {
   })
 
   it('handles messages that look like a stack or are very long', () => {
-    const looks = 'oops\n    at evil (/x/evil.ts:1:1)'
+    const stackLike = 'oops\n    at evil (/x/evil.ts:1:1)'
     const plain = print({ message: 'a', stack: stackOf([charge], 'Error: a') })
-    expect(print({ message: looks, stack: stackOf([charge], `Error: ${looks}`) })).toBe(plain)
+    expect(print({ message: stackLike, stack: stackOf([charge], `Error: ${stackLike}`) })).toBe(
+      plain,
+    )
     const long = 'word '.repeat(1600)
     expect(print({ message: long, stack: stackOf([charge], `Error: ${long}`) })).toBe(plain)
   })

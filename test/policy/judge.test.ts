@@ -35,13 +35,15 @@ describe('judge', () => {
 
   it('finds retry-after in a wrapped error', () => {
     const limited = Object.assign(new Error('Too Many Requests'), { status: 429, retryAfter: 3600 })
-    const asked = (thrown: unknown): number | undefined =>
+    const retryAfterOf = (thrown: unknown): number | undefined =>
       judge(thrown, 'orders', at).failure.retryAfterMs
-    expect(asked(new Error('sync failed', { cause: limited }))).toBe(3_600_000)
-    expect(asked(new AggregateError([new Error('a'), limited], 'all failed'))).toBe(3_600_000)
+    expect(retryAfterOf(new Error('sync failed', { cause: limited }))).toBe(3_600_000)
+    expect(retryAfterOf(new AggregateError([new Error('a'), limited], 'all failed'))).toBe(
+      3_600_000,
+    )
     const own = Object.assign(new Error('busy', { cause: limited }), { retryAfter: 1 })
-    expect(asked(own)).toBe(1000)
-    expect(asked(new Error('sync failed'))).toBeUndefined()
+    expect(retryAfterOf(own)).toBe(1000)
+    expect(retryAfterOf(new Error('sync failed'))).toBeUndefined()
   })
 
   it('uses user rules first', () => {
@@ -66,8 +68,8 @@ describe('judge', () => {
 
   it('gives one cause one fingerprint, with or without a detail', () => {
     const slow = (): Error => Object.assign(new Error('timed out'), { stack: '' })
-    const told = judge(slow(), 'orders', at, [], undefined, 'tool')
-    expect(told.fingerprint).toBe(judge(slow(), 'orders', at).fingerprint)
+    const withWork = judge(slow(), 'orders', at, [], undefined, 'tool')
+    expect(withWork.fingerprint).toBe(judge(slow(), 'orders', at).fingerprint)
   })
 
   it.each(hostileErrors)('has an answer for $name', ({ make }) => {

@@ -8,7 +8,7 @@ import { checkCorpus, corpus } from '../../src/testing/index.ts'
 const at = '2025-01-01T00:00:00.000Z'
 
 describe('templates', () => {
-  it.each(templates)('$name says what a person can do', ({ name, hint }) => {
+  it.each(templates)('$name has a hint for a person', ({ name, hint }) => {
     expect(name).toMatch(/^[a-z]+(-[a-z]+)+$/)
     expect(hint).toMatch(/^[A-Z].{20,200}\.$/)
   })

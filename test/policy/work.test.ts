@@ -12,7 +12,7 @@ describe('workOf', () => {
     ['tool', 'tool'],
     ['tool_execution', 'tool'],
     ['verification', 'verification'],
-  ])('knows the queue %s', (queue, work) => {
+  ])('recognizes the queue %s', (queue, work) => {
     expect(workOf(queue)).toBe(work)
   })
 
@@ -42,7 +42,7 @@ describe('workOf', () => {
       new Error('x', { cause: { request: { url: 'https://api.github.com/' } } }),
       'github',
     ],
-  ])('finds it by %s', (_, thrown, work) => {
+  ])('recognizes the kind of work by %s', (_, thrown, work) => {
     expect(workOf('orders', thrown)).toBe(work)
   })
 

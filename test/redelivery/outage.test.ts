@@ -9,7 +9,7 @@ import { aQueue, refused, timedOut } from '../a-queue.ts'
 
 const hourMs = 3_600_000
 
-/** Something that letters need: down until told otherwise, and it remembers who came when. */
+/** A dependency that is down until `up` is set, and records all visits. */
 class Service {
   up = false
   readonly #clock: FakeClock
@@ -24,14 +24,14 @@ class Service {
     if (!this.up) throw refused()
   }
 
-  /** How often the one that came most often came while it was down. */
+  /** The highest number of visits of one letter during the outage. */
   mostVisitsWhileDown(): number {
     const counts = new Map<string, number>()
     for (const { id, up } of this.visits) if (!up) counts.set(id, (counts.get(id) ?? 0) + 1)
     return Math.max(0, ...counts.values())
   }
 
-  /** Visits that a bucket of this size, full at the start, could not have paid for. */
+  /** The number of visits beyond the budget, starting with a full bucket. */
   visitsBeyond(budget: Budget): number {
     let bucket = { ...newBucket(0), tokens: budget.burst ?? budget.perSecond }
     let beyond = 0
@@ -254,14 +254,14 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
   })
 
   it('does not delay letters that reach their dependency', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: fixed(60_000) })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: fixed(60_000) })
     dlq.handle('a', ({ input }) => (input === 'dead' ? Promise.reject(refused()) : undefined))
     await dlq.enqueue({ type: 'a', payload: 'dead' }, refused())
     for (let n = 0; n < 20; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
     dlq.start()
     await clock.advance(65_000)
-    expect(heard('resolved')).toHaveLength(20)
-    expect(heard('breaker')).toEqual([])
+    expect(eventsOf('resolved')).toHaveLength(20)
+    expect(eventsOf('breaker')).toEqual([])
     await dlq.close()
   })
 

@@ -9,31 +9,34 @@ import { aQueue, deferred, forbidden, refused, timedOut } from '../a-queue.ts'
 
 describe('Redelivery', () => {
   it('runs due letters at once, without waiting for a poll', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), pollMs: 60_000 })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate(), pollMs: 60_000 })
     dlq.handle('a', () => {})
     dlq.start()
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(0)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
   })
 
   it('wakes exactly when a letter becomes due, regardless of the poll interval', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: fixed(7_000), pollMs: 3_600_000 })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: fixed(7_000), pollMs: 3_600_000 })
     dlq.handle('a', () => {})
     dlq.start()
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(6_999)
-    expect(heard('started')).toEqual([])
+    expect(eventsOf('started')).toEqual([])
     await clock.advance(1)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
   })
 
   it('does not treat effects of a letter that a run captured as part of that run', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: immediate() })
-    const told = dlq.guard('told', () => Promise.reject(refused()))
-    dlq.on('resolved', ({ letter }) => letter.queue === 'other' && told(letter.id).catch(() => {}))
+    const notify = dlq.guard('notify', () => Promise.reject(refused()))
+    dlq.on(
+      'resolved',
+      ({ letter }) => letter.queue === 'other' && notify(letter.id).catch(() => {}),
+    )
     const [go, end] = [deferred(), deferred()]
     dlq.handle('a', async () => {
       await go.promise
@@ -49,7 +52,7 @@ describe('Redelivery', () => {
     await clock.advance(0)
     end.resolve()
     await clock.advance(0)
-    expect((await store.find({ queue: 'told' })).items).toHaveLength(1)
+    expect((await store.find({ queue: 'notify' })).items).toHaveLength(1)
     await dlq.close()
   })
 
@@ -90,14 +93,14 @@ describe('Redelivery', () => {
   })
 
   it('leaves no timer behind when it stops during a claim', async () => {
-    const asked = deferred()
+    const claiming = deferred()
     const answer = deferred()
     const { dlq, clock } = await aQueue({ pollMs: 3_600_000, alerts: false }, (fake) => {
       const store = memoryStore({ clock: fake })
       const claim = store.claim.bind(store)
       return Object.assign(store, {
         claim: async (request: ClaimRequest) => {
-          asked.resolve()
+          claiming.resolve()
           await answer.promise
           return claim(request)
         },
@@ -105,7 +108,7 @@ describe('Redelivery', () => {
     })
     dlq.handle('a', () => {})
     dlq.start()
-    await asked.promise
+    await claiming.promise
     const closed = dlq.close()
     answer.resolve()
     await closed
@@ -143,7 +146,7 @@ describe('Redelivery', () => {
   })
 
   it('backs off longer after each failure and exhausts the letter after exactly maxRetries runs', async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: exponential({ baseMs: 1000, factor: 2, maxMs: 60_000 }),
       maxRetries: 3,
     })
@@ -162,8 +165,8 @@ describe('Redelivery', () => {
       reason: 'retries-exhausted',
       retries: 3,
     })
-    expect(heard('rescheduled')).toHaveLength(2)
-    expect(heard('exhausted')).toHaveLength(1)
+    expect(eventsOf('rescheduled')).toHaveLength(2)
+    expect(eventsOf('exhausted')).toHaveLength(1)
     await dlq.close()
   })
 
@@ -186,7 +189,7 @@ describe('Redelivery', () => {
   })
 
   it('waits as long as the other side asked', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: fixed(10) })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: fixed(10) })
     dlq.handle('a', ({ attempt }) => {
       if (attempt === 1)
         throw Object.assign(new Error('slow down'), { status: 429, retryAfterMs: 30_000 })
@@ -194,9 +197,9 @@ describe('Redelivery', () => {
     dlq.start()
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(29_999)
-    expect(heard('resolved')).toEqual([])
+    expect(eventsOf('resolved')).toEqual([])
     await clock.advance(100)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
   })
 
@@ -226,7 +229,7 @@ describe('Redelivery', () => {
   })
 
   it('renews the lease of a handler that takes longer', async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: immediate(),
       leaseMs: 3000,
       timeoutMs: 100_000,
@@ -239,13 +242,13 @@ describe('Redelivery', () => {
     expect(await dlq.get(id)).toMatchObject({ state: 'retrying', epoch: 1 })
     work.resolve()
     await clock.advance(0)
-    expect(heard('lease-lost')).toEqual([])
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('lease-lost')).toEqual([])
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
   })
 
   it('rejects a late result after someone else settled the letter, and aborts the signal', async () => {
-    const { dlq, clock, heard, store } = await aQueue({ backoff: immediate(), leaseMs: 3000 })
+    const { dlq, clock, eventsOf, store } = await aQueue({ backoff: immediate(), leaseMs: 3000 })
     const work = deferred()
     let signal: AbortSignal | undefined
     dlq.handle('a', (run) => {
@@ -263,8 +266,8 @@ describe('Redelivery', () => {
     expect(signal?.aborted).toBe(true)
     work.resolve()
     await clock.advance(0)
-    expect(heard('lease-lost')).toHaveLength(1)
-    expect(heard('resolved')).toEqual([])
+    expect(eventsOf('lease-lost')).toHaveLength(1)
+    expect(eventsOf('resolved')).toEqual([])
     expect((await dlq.get(id))!.history.at(-1)!.actor).toBe('mia')
     await dlq.close()
   })
@@ -290,7 +293,7 @@ describe('Redelivery', () => {
   })
 
   it('does not count lost leases as failures of the dependency', async () => {
-    const { dlq, clock, heard, store } = await aQueue({
+    const { dlq, clock, eventsOf, store } = await aQueue({
       backoff: immediate(),
       leaseMs: 3000,
       breaker: { failures: 3, openMs: 60_000 },
@@ -307,13 +310,13 @@ describe('Redelivery', () => {
     const by = { at: toTimestamp(clock.now()), actor: 'mia', guard: 'version' } as const
     await store.apply((await store.get(ids)).map((letter) => resolve(letter, by)))
     await clock.advance(1500)
-    expect(heard('lease-lost')).toHaveLength(8)
-    expect(heard('breaker')).toEqual([])
+    expect(eventsOf('lease-lost')).toHaveLength(8)
+    expect(eventsOf('breaker')).toEqual([])
     await dlq.close()
   })
 
   it('aborts a handler that takes too long and counts it as a timeout', async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: fixed(60_000),
       timeoutMs: 1000,
       graceMs: 500,
@@ -329,12 +332,12 @@ describe('Redelivery', () => {
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { priority: 'critical' })
     await clock.advance(1000)
     expect(await dlq.get(id)).toMatchObject({ state: 'pending', category: 'timeout', retries: 1 })
-    expect(heard('stuck')).toEqual([])
+    expect(eventsOf('stuck')).toEqual([])
     await dlq.close()
   })
 
   it('frees the letter of a handler that ignores its signal, and ignores its late result', async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: fixed(60_000),
       timeoutMs: 1000,
       graceMs: 500,
@@ -344,17 +347,17 @@ describe('Redelivery', () => {
     dlq.start()
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { priority: 'critical' })
     await clock.advance(1500)
-    expect(heard('stuck')).toHaveLength(1)
+    expect(eventsOf('stuck')).toHaveLength(1)
     expect(await dlq.get(id)).toMatchObject({ state: 'pending', category: 'timeout' })
     work.resolve()
     await clock.advance(0)
-    expect(heard('resolved')).toEqual([])
+    expect(eventsOf('resolved')).toEqual([])
     expect(await dlq.get(id)).toMatchObject({ state: 'pending' })
     await dlq.close()
   })
 
   it('reports stuck handlers in health, which is not ok once they occupy all slots', async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: immediate(),
       maxConcurrent: 2,
       timeoutMs: 1000,
@@ -375,20 +378,20 @@ describe('Redelivery', () => {
     await clock.advance(1500)
     await dlq.enqueue({ type: 'fine' }, refused())
     await clock.advance(10_000)
-    expect(heard('resolved')).toEqual([])
+    expect(eventsOf('resolved')).toEqual([])
     expect(await dlq.health()).toMatchObject({
       ok: false,
       problems: [expect.stringMatching(/^2 of 2 slots/)],
     })
     work.resolve()
     await clock.advance(0)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     expect(await dlq.health()).toMatchObject({ ok: true, problems: [] })
     await dlq.close()
   })
 
   it('counts success within the grace period as success', async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: immediate(),
       timeoutMs: 1000,
       graceMs: 500,
@@ -401,7 +404,7 @@ describe('Redelivery', () => {
     dlq.start()
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(1000)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
   })
 
@@ -425,25 +428,25 @@ describe('Redelivery', () => {
       'exhausted',
     ],
   ])('has one defined result when a handler returns %s', async (_what, handler, state) => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxRetries: 1 })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate(), maxRetries: 1 })
     dlq.handle('a', handler)
     dlq.start()
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(10)
     expect((await dlq.get(id))!.state).toBe(state)
-    expect(heard('lease-lost')).toEqual([])
+    expect(eventsOf('lease-lost')).toEqual([])
     await dlq.close()
   })
 
   it('parks a letter whose payload cannot be decoded, without running or counting it', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate() })
     dlq.handle('a', () => {})
     dlq.start()
     const { id } = await dlq.enqueue({ type: 'a', payload: '{"broken' }, refused(), {
       contentType: 'application/json',
     })
     await clock.advance(10)
-    expect(heard('started')).toEqual([])
+    expect(eventsOf('started')).toEqual([])
     expect(await dlq.get(id)).toMatchObject({ state: 'parked', reason: 'malformed', retries: 0 })
     await dlq.close()
   })
@@ -466,7 +469,7 @@ describe('Redelivery', () => {
   })
 
   it('stops claiming from a queue whose dependency is down, without using up retries', async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: immediate(),
       maxRetries: 5,
       breaker: { failures: 5, openMs: 30_000 },
@@ -482,7 +485,7 @@ describe('Redelivery', () => {
     await dlq.enqueue({ type: 'fine' }, refused())
     dlq.start()
     await clock.advance(20_000)
-    expect(heard('breaker').map((event) => event.state)).toEqual(['open'])
+    expect(eventsOf('breaker').map((event) => event.state)).toEqual(['open'])
     expect(calls).toBeLessThan(25)
     const spent = (await dlq.find({ queue: 'down', limit: 100 })).items.map(
       (letter) => letter.retries,
@@ -492,13 +495,13 @@ describe('Redelivery', () => {
     up = true
     await clock.advance(60_000)
     expect((await dlq.stats()).states).toMatchObject({ resolved: 51, pending: 0 })
-    expect(heard('breaker').at(-1)).toMatchObject({ state: 'closed' })
+    expect(eventsOf('breaker').at(-1)).toMatchObject({ state: 'closed' })
     await dlq.close()
   })
 
   it('continues after an outage of the store, and settles the pending results', async () => {
     let down = false
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate() }, (fake) => {
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate() }, (fake) => {
       const inner = memoryStore({ clock: fake })
       const fail = (verb: 'claim' | 'apply'): void => {
         const real = inner[verb].bind(inner) as (...args: unknown[]) => Promise<never>
@@ -515,16 +518,16 @@ describe('Redelivery', () => {
     dlq.start()
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(2000)
-    expect(heard('resolved')).toEqual([])
-    expect(heard('error').length).toBeGreaterThan(0)
+    expect(eventsOf('resolved')).toEqual([])
+    expect(eventsOf('error').length).toBeGreaterThan(0)
     down = false
     await clock.advance(10_000)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
   })
 
   it('is not disturbed by observers that throw, reject or hang', async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: immediate(),
       observers: [
         () => {
@@ -538,8 +541,8 @@ describe('Redelivery', () => {
     dlq.start()
     await dlq.enqueue({ type: 'a' }, refused())
     await clock.advance(0)
-    expect(heard('resolved')).toHaveLength(1)
-    expect(heard('error').length).toBeGreaterThan(0)
+    expect(eventsOf('resolved')).toHaveLength(1)
+    expect(eventsOf('error').length).toBeGreaterThan(0)
     await dlq.close()
   })
 })

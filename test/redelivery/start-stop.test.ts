@@ -15,7 +15,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 )
 
 describe('redelivery and sweep', () => {
-  it('end as last asked after any starts and stops, and run each letter once at a time', async () => {
+  it('end in the last requested state after any starts and stops, and run each letter once at a time', async () => {
     const run = async (steps: Step[]): Promise<void> => {
       const { dlq, clock, store } = await aQueue({ backoff: immediate(), alerts: false })
       const active = new Set<string>()

@@ -58,7 +58,7 @@ describe('WorkerRegistry', () => {
     expect(counts).toEqual([1, 2, 3, 1])
   })
 
-  it('takes a worker for live whose record keeps changing', async () => {
+  it('treats a worker as live while its record changes', async () => {
     const { beat, write, isLive } = await setUp()
     await beat(300, write)
     expect(await isLive()).toBe(true)
@@ -68,7 +68,7 @@ describe('WorkerRegistry', () => {
     ['a minute and three of our intervals', 75, { queues: ['a'] }, 5000],
     ['a minute and three of its intervals', 660, { queues: ['a'], sweepMs: 200_000 }, 5000],
     ['a minute and three of our long intervals', 660, { queues: ['a'] }, 200_000],
-  ])('takes a worker for dead once it is silent longer than %s', async (_, seconds, value, ms) => {
+  ])('treats a worker as dead once it is silent longer than %s', async (_, seconds, value, ms) => {
     const { beat, isLive } = await setUp(ms, value)
     await beat(seconds)
     expect(await isLive()).toBe(true)
@@ -82,7 +82,7 @@ describe('WorkerRegistry', () => {
     expect(await store.records.get('worker', 'w')).toBeUndefined()
   })
 
-  it('gives a worker that left and came back its full time', async () => {
+  it('restarts the timeout of a worker that left and registered again', async () => {
     const { beat, write, store, isLive } = await setUp()
     await beat(70)
     await store.records.remove('worker', 'w')
@@ -92,7 +92,7 @@ describe('WorkerRegistry', () => {
     expect(await isLive()).toBe(true)
   })
 
-  it('takes nobody for dead after a long gap of its own', async () => {
+  it('treats no worker as dead after a long gap between its own heartbeats', async () => {
     const { clock, registry, beat, isLive } = await setUp()
     await clock.advance(600_000)
     await registry.heartbeat()

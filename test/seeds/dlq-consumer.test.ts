@@ -209,8 +209,8 @@ describe(row('M9'), () => {
         await sendDead(bench.dlq, {})
         startConsumer(bench, handler as never)
         await bench.settle()
-        expect(bench.heard('dead-letter-handled')).toEqual([])
-        expect(bench.heard('dead-letter-failed')).toHaveLength(1)
+        expect(bench.eventsOf('dead-letter-handled')).toEqual([])
+        expect(bench.eventsOf('dead-letter-failed')).toHaveLength(1)
         expect(await bench.dlq.approximateCount()).toBe(1)
       })
     },
@@ -281,7 +281,7 @@ describe(row('M9'), () => {
       const parts = { source: bench.requests, replies: { resolve: () => undefined } }
       startConsumer(bench, replayHandler(parts))
       await bench.settle()
-      expect(bench.heard('dead-letter-failed')).toHaveLength(1)
+      expect(bench.eventsOf('dead-letter-failed')).toHaveLength(1)
       expect(await counts(bench)).toEqual([0, 1, 0])
       const lenient = aLoop()
       await sendDead(lenient.dlq, { messageId: 'm-1', replyTo: 'gone' })
@@ -364,7 +364,7 @@ describe(row('M9'), () => {
     const sent = await bench.requests.receive({ max: 10 })
     expect(sent.map(({ headers }) => headers['redrive-original-id'])).toEqual(['m-1', 'm-3', 'm-4'])
     expect(sent[0]?.replyTo).toBe('replies')
-    expect(bench.heard('dead-letter-handled').map(({ action }) => action)).toEqual([
+    expect(bench.eventsOf('dead-letter-handled').map(({ action }) => action)).toEqual([
       'replayed',
       'discarded',
       'replayed',

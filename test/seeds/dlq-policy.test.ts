@@ -64,12 +64,12 @@ describe(row('M3'), () => {
         expect(await bench.dlq.approximateCount()).toBe(0)
         await bench.clock.advance(60_000)
         expect(await bench.dlq.approximateCount()).toBe(1)
-        expect(bench.heard('dead-lettered')).toMatchObject([
+        expect(bench.eventsOf('dead-lettered')).toMatchObject([
           { deliveries: 2, destination: 'requests-dlq' },
         ])
       })
 
-      it('so does a subclass with a decision of its own', async () => {
+      it('a loop also uses the mailbox of a subclass with its own decision', async () => {
         class AtOnce extends DLQPolicy {
           override shouldDeadLetter(): boolean {
             return true
@@ -118,7 +118,7 @@ describe(row('M3'), () => {
   })
 
   describe(clause('M3', 'includeErrors'), () => {
-    it('subclasses and causes match; exact mode matches the very class', () => {
+    it('subclasses and causes match; exact mode matches only the class itself', () => {
       const wrapped = new Error('call failed', { cause: new Throttled() })
       for (const error of [new Throttled(), wrapped]) {
         expect(after(new DLQPolicy({ includeErrors: [RateLimit] }), 1, error)).toBe(true)
@@ -130,7 +130,7 @@ describe(row('M3'), () => {
   })
 
   describe(clause('M3', 'excludeErrors'), () => {
-    it('an excluded error is not delivered for ever', () => {
+    it('an excluded error is not delivered forever', () => {
       const policy = new DLQPolicy({ excludeErrors: [RateLimit], absoluteCap: 20 })
       expect(after(policy, 19, new RateLimit())).toBe(false)
       expect(after(policy, 20, new RateLimit())).toBe(true)
@@ -150,7 +150,7 @@ describe(row('M3'), () => {
     await bench.clock.advance(12 * 3_600_000)
     await loop.shutdown()
     await run
-    return bench.heard('dead-lettered').map(({ deliveries }) => deliveries)
+    return bench.eventsOf('dead-lettered').map(({ deliveries }) => deliveries)
   }
 
   it(clause('M3', 'ErrorBudgetPolicy example works'), async () => {
@@ -187,7 +187,7 @@ describe(row('M3'), () => {
   })
 
   describe(clause('M3', 'overridable shouldDeadLetter'), () => {
-    it('an override that never dead-letters does not deliver for ever', async () => {
+    it('an override that never dead-letters does not deliver forever', async () => {
       class Stubborn extends DLQPolicy {
         override shouldDeadLetter(): boolean {
           return false

@@ -51,7 +51,7 @@ describe(row('M10'), () => {
       const run = together.run()
       await bench.requests.send({})
       await bench.settle()
-      expect(bench.heard('dead-letter-handled')).toMatchObject([{ action: 'alerted' }])
+      expect(bench.eventsOf('dead-letter-handled')).toMatchObject([{ action: 'alerted' }])
       expect([main.running, consumer.running]).toEqual([true, true])
       expect(await together.shutdown()).toBe(true)
       await run
@@ -95,7 +95,7 @@ describe(row('M10'), () => {
     await bench.requests.send({})
     await bench.clock.advance(120_000)
     await broke
-    expect(bench.heard('loop-stalled')).toMatchObject([{ loop: 'requests' }])
+    expect(bench.eventsOf('loop-stalled')).toMatchObject([{ loop: 'requests' }])
   })
 
   it(clause('M10', 'signals'), async () => {
@@ -125,7 +125,7 @@ describe(row('M10'), () => {
     await bench.settle()
     crash.reject(new Error('a bug'))
     await broke
-    expect(bench.heard('loop-crashed')).toMatchObject([{ loop: 'crashing' }])
+    expect(bench.eventsOf('loop-crashed')).toMatchObject([{ loop: 'crashing' }])
     expect(consumer.running).toBe(false)
   })
 

@@ -120,7 +120,7 @@ describe(row('M5'), () => {
       runLoop(bench, { dlq: { to: bench.dlq, policy: after(20) } })
       await bench.requests.send({})
       await bench.clock.advance(12 * 3_600_000)
-      const delays = bench.heard('message-failed').map(({ delaySeconds }) => delaySeconds)
+      const delays = bench.eventsOf('message-failed').map(({ delaySeconds }) => delaySeconds)
       expect(delays).toEqual(Array.from({ length: 19 }, (_, n) => Math.min(60 * (n + 1), 900)))
     })
   })
@@ -136,7 +136,7 @@ describe(row('M5'), () => {
         runLoop(bench)
         await bench.requests.send({ requestId: 'r-1' }, { replyTo: 'replies' })
         await bench.clock.advance(60_000)
-        expect(bench.heard('message-failed')).toHaveLength(2)
+        expect(bench.eventsOf('message-failed')).toHaveLength(2)
         expect(await counts(bench)).toEqual([1, 0, 0])
         await bench.clock.advance(120_000)
         expect(await counts(bench)).toEqual([0, 1, 1])
@@ -187,20 +187,20 @@ describe(row('M5'), () => {
         await bench.requests.send({})
         await bench.settle()
         expect(await counts(bench)).toEqual([0, 1, 0])
-        expect(bench.heard('error')).toEqual([])
+        expect(bench.eventsOf('error')).toEqual([])
       })
     },
   )
 
   describe(clause('M5', 'failure → policy → nack min(60·n, 900) s'), () => {
-    it('without a dead letter queue: retried for ever, or replied to and acknowledged, by withoutPolicy', async () => {
+    it('without a dead letter queue: retried forever, or replied to and acknowledged, by withoutPolicy', async () => {
       const bench = aLoop()
       const { requests, clock, onEvent } = bench.parts
       const retrying = new MainLoop({ requests, clock, onEvent, process: fails })
       const run = retrying.run()
       await requests.send({}, { replyTo: 'replies' })
       await clock.advance(24 * 3_600_000)
-      expect(bench.heard('message-failed').length).toBeGreaterThan(50)
+      expect(bench.eventsOf('message-failed').length).toBeGreaterThan(50)
       expect(await counts(bench)).toEqual([1, 0, 0])
       await retrying.shutdown()
       await run
@@ -284,7 +284,7 @@ describe(row('M6'), () => {
       await bench.settle()
       expect(await counts(bench)).toEqual([1, 0, 0])
       expect(loop.running).toBe(true)
-      expect(bench.heard('message-failed')).toHaveLength(1)
+      expect(bench.eventsOf('message-failed')).toHaveLength(1)
       delete dlq.faults.send
       await bench.clock.advance(60_000)
       expect(await counts(bench)).toEqual([0, 1, 1])
@@ -326,7 +326,7 @@ describe(row('M6'), () => {
       await bench.clock.advance(10_000)
       gate.resolve()
       await bench.settle()
-      expect(bench.heard('message-lost').length).toBeGreaterThan(0)
+      expect(bench.eventsOf('message-lost').length).toBeGreaterThan(0)
       const other = aLoop()
       const source = faulty(other.requests)
       source.faults.acknowledge = away()
@@ -336,7 +336,7 @@ describe(row('M6'), () => {
       })
       await other.requests.send({})
       await other.clock.advance(600_000)
-      expect(other.heard('dead-lettered').length).toBeGreaterThan(1)
+      expect(other.eventsOf('dead-lettered').length).toBeGreaterThan(1)
       expect(await other.dlq.approximateCount()).toBe(1)
     })
   })

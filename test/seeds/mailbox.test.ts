@@ -3,7 +3,7 @@ import { errorTable, RedriveError, type ErrorCode } from '../../src/errors.ts'
 import type { Mailbox, Message } from '../../src/mailbox.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { fakeClock } from '../../src/testing/index.ts'
-import { within } from '../../src/testing/mailbox/stage.ts'
+import { waitWithin } from '../../src/testing/mailbox/steps.ts'
 import type { ClosableMailboxBench } from '../contract/run-mailbox-contract.ts'
 import { openMailboxBench } from '../mailboxes/bench.ts'
 import { openSqliteBench } from '../mailboxes/sqlite/sqlite-bench.ts'
@@ -88,7 +88,7 @@ describe(row('M1'), () => {
       const waiting = mailbox.receive({ max: 10, waitSeconds: 40_000 })
       await mailbox.send('late')
       expect((await waiting).map((one) => one.value())).toEqual(['late'])
-      expect(await within(bench, 10_000, mailbox.receive({ waitSeconds: 2 }))).toEqual([])
+      expect(await waitWithin(bench, 10_000, mailbox.receive({ waitSeconds: 2 }))).toEqual([])
     })
 
     it(clause('M1', 'nack with delay'), async () => {
@@ -229,7 +229,7 @@ describe(row('M1'), () => {
   })
 
   describe(clause('M1', 'typed errors'), () => {
-    it('each code says whether to repeat the call', () => {
+    it('each code defines whether to repeat the call', () => {
       const retryable = (of: ErrorCode): boolean => errorTable[of].retry
       expect(
         (['MAILBOX_FULL', 'MAILBOX_UNAVAILABLE'] satisfies ErrorCode[]).map(retryable),

@@ -94,21 +94,21 @@ describe(row('O2'), () => {
     (await bench.dlq.enqueue({ type: 'a', payload }, rateLimit())).id
 
   it(clause('O2', 'enqueue'), async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const letter = await dlq.enqueue({ type: 'llm_call', payload: { n: 1 } }, rateLimit())
     expect(letter).toMatchObject({ queue: 'llm_call', state: 'pending', retries: 0 })
-    expect(heard('captured')).toMatchObject([{ letter: { id: letter.id } }])
+    expect(eventsOf('captured')).toMatchObject([{ letter: { id: letter.id } }])
   })
 
   it(clause('O2', 'retry'), async () => {
-    const { dlq, clock, heard } = await aQueue()
+    const { dlq, clock, eventsOf } = await aQueue()
     const { id, retryAt } = await dlq.enqueue({ type: 'a' }, rateLimit())
     expect(Date.parse(retryAt!)).toBeGreaterThan(clock.now())
     dlq.handle('a', () => {})
     dlq.start()
     await dlq.retry(id)
     await clock.advance(0)
-    expect(heard('resolved')).toMatchObject([{ letter: { id, retries: 1 } }])
+    expect(eventsOf('resolved')).toMatchObject([{ letter: { id, retries: 1 } }])
     await dlq.close()
   })
 
@@ -385,16 +385,16 @@ describe(row('O3'), () => {
 
 describe(row('O4'), () => {
   it(clause('O4', 'automatic processing in the background'), async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: fixed(1000) })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: fixed(1000) })
     let broken = true
     dlq.handle('a', () => (broken ? Promise.reject(timedOut()) : undefined))
     dlq.start()
     const { id } = await dlq.enqueue({ type: 'a' }, rateLimit())
     await clock.advance(1000)
-    expect(heard('rescheduled')).toHaveLength(1)
+    expect(eventsOf('rescheduled')).toHaveLength(1)
     broken = false
     await clock.advance(2000)
-    expect(heard('resolved')).toMatchObject([{ letter: { id, retries: 2 } }])
+    expect(eventsOf('resolved')).toMatchObject([{ letter: { id, retries: 2 } }])
     await dlq.close()
   })
 

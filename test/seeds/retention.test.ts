@@ -144,7 +144,7 @@ describe(row('M13'), () => {
         expect(await peek(dlq)).toEqual([])
       })
 
-      it('a retention of 0 keeps them too', async () => {
+      it('a retention of 0 keeps letters, too', async () => {
         const dlq = await inFile('requests-dlq', 0)
         await dlq.send('dead')
         days(century)
@@ -169,7 +169,7 @@ describe(row('M13'), () => {
   describe(
     clause('M13', 'settable on every broker that can, refused with a reason where it cannot'),
     () => {
-      it.each(brokers)('%s removes what is older, and reports it', async (kind) => {
+      it.each(brokers)('%s removes older letters, and reports it', async (kind) => {
         await onBroker(kind, { retentionSeconds: 0.001 }, async ({ mailbox }) => {
           const expired = countExpired(mailbox)
           await mailbox.send('old')

@@ -74,9 +74,9 @@ function isHeld(id: string, clause: Clause): boolean {
   const failed = own.filter(({ status }) => status === 'failed')
   const passed = own.filter(({ status }) => status === 'passed')
   const held = failed.length === 0 && passed.length > 0
-  const standing = clause.open === undefined ? (held ? 'held' : 'NOT HELD') : 'open'
+  const status = clause.open === undefined ? (held ? 'held' : 'NOT HELD') : 'open'
   const missing = clause.open === undefined ? '' : ` (missing: ${clause.open})`
-  console.log(`  ${standing.padEnd(9)}${clause.text}${missing}`)
+  console.log(`  ${status.padEnd(9)}${clause.text}${missing}`)
   for (const test of own) orphans.delete(test)
   for (const test of own.length > maxPrinted ? failed : own) {
     const mark = test.status === 'passed' ? '✓' : test.status === 'failed' ? '✗' : '–'

@@ -154,12 +154,12 @@ describe(row('W2'), () => {
 
 describe(row('W5'), () => {
   it(clause('W5', 'background processor start/stop (drains)'), async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxConcurrent: 1 })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate(), maxConcurrent: 1 })
     const gate = deferred()
     dlq.handle('a', () => gate.promise)
     for (let n = 0; n < 2; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
     await clock.advance(60_000)
-    expect(heard('started')).toEqual([])
+    expect(eventsOf('started')).toEqual([])
     dlq.start()
     dlq.start()
     await clock.advance(0)
@@ -169,13 +169,13 @@ describe(row('W5'), () => {
     expect(stopped).toBe(false)
     gate.resolve()
     await stopping
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     expect((await dlq.stats()).states).toMatchObject({ resolved: 1, pending: 1 })
   })
 
   it(clause('W5', 'interval'), async () => {
     // Without a watch, letters of another process are found by polling.
-    const { dlq, clock, store, heard } = await aQueue({ pollMs: 30_000 }, (fake) =>
+    const { dlq, clock, store, eventsOf } = await aQueue({ pollMs: 30_000 }, (fake) =>
       Object.assign(memoryStore({ clock: fake }), { watch: () => () => {} }),
     )
     dlq.handle('a', () => {})
@@ -184,9 +184,9 @@ describe(row('W5'), () => {
     const other = await DeadLetterQueue.open(store, { clock, backoff: immediate() })
     await other.enqueue({ type: 'a' }, refused())
     await clock.advance(20_000)
-    expect(heard('resolved')).toEqual([])
+    expect(eventsOf('resolved')).toEqual([])
     await clock.advance(20_000)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
   })
 
@@ -210,14 +210,14 @@ describe(row('W5'), () => {
 
   describe(clause('W5', 'parallel within a bound'), () => {
     it('a slow letter does not block the others', async () => {
-      const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxConcurrent: 2 })
+      const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate(), maxConcurrent: 2 })
       const slow = deferred()
       dlq.handle('a', ({ input }) => (input === 'slow' ? slow.promise : undefined))
       await dlq.enqueue({ type: 'a', payload: 'slow' }, refused())
       for (let n = 0; n < 5; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
       dlq.start()
       await clock.advance(0)
-      expect(heard('resolved')).toHaveLength(5)
+      expect(eventsOf('resolved')).toHaveLength(5)
       slow.resolve()
       await dlq.close()
     })
@@ -225,7 +225,7 @@ describe(row('W5'), () => {
 
   it(clause('W5', 'circuit breaker respected'), async () => {
     const breaker = { failures: 3, openMs: 60_000 }
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: linear(),
       priority: 'critical',
       maxConcurrent: 1,
@@ -235,7 +235,7 @@ describe(row('W5'), () => {
     for (let n = 0; n < 10; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
     dlq.start()
     await clock.advance(30_000)
-    expect(heard('started')).toHaveLength(3)
+    expect(eventsOf('started')).toHaveLength(3)
     const unspent = (await dlq.find({ limit: 100 })).items.filter((letter) => letter.retries === 0)
     expect(unspent).toHaveLength(10)
     await dlq.close()
@@ -483,7 +483,7 @@ describe(row('W4'), () => {
   })
 
   it(clause('W4', 'a returned failed/partial status is a failure'), async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate(), maxRetries: 2 })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate(), maxRetries: 2 })
     const workflow = dlq.workflow({
       handler: async () => ({ status: 'failed', error: timedOut() }),
     })
@@ -493,7 +493,7 @@ describe(row('W4'), () => {
     })
     dlq.start()
     await clock.advance(10)
-    expect(heard('resolved')).toEqual([])
+    expect(eventsOf('resolved')).toEqual([])
     expect((await dlq.stats()).states).toMatchObject({ exhausted: 1 })
     await dlq.close()
   })
@@ -621,23 +621,23 @@ describe(row('W10'), () => {
     events.filter(({ state }) => state === 'raised').map(({ alert }) => alert.name)
 
   it(clause('W10', 'monitoring rules: utilisation > 80 %'), async () => {
-    const { dlq, clock, heard } = await aQueue({ maxItems: 10 })
+    const { dlq, clock, eventsOf } = await aQueue({ maxItems: 10 })
     for (let n = 0; n < 8; n++) await dlq.enqueue({ type: 'a' }, refused(), { policy: never() })
     dlq.start()
     await clock.advance(61_000)
-    expect(heard('alert')).toEqual([])
+    expect(eventsOf('alert')).toEqual([])
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { policy: never() })
     await clock.advance(180_000)
-    expect(raised(heard('alert'))).toEqual(['nearly-full'])
+    expect(raised(eventsOf('alert'))).toEqual(['nearly-full'])
     expect((await dlq.health()).alerts).toMatchObject([{ name: 'nearly-full' }])
     await dlq.archive(id)
     await clock.advance(61_000)
-    expect(heard('alert').at(-1)).toMatchObject({ state: 'cleared' })
+    expect(eventsOf('alert').at(-1)).toMatchObject({ state: 'cleared' })
     await dlq.close()
   })
 
   it(clause('W10', 'exhausted > 100'), async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       maxRetries: 1,
       backoff: immediate(),
       breaker: false,
@@ -646,13 +646,13 @@ describe(row('W10'), () => {
     for (let n = 0; n < 101; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
     dlq.start()
     await clock.advance(120_000)
-    expect(raised(heard('alert'))).toContain('many-exhausted')
-    expect(raised(heard('alert')).filter((name) => name === 'many-exhausted')).toHaveLength(1)
+    expect(raised(eventsOf('alert'))).toContain('many-exhausted')
+    expect(raised(eventsOf('alert')).filter((name) => name === 'many-exhausted')).toHaveLength(1)
     await dlq.close()
   })
 
   it(clause('W10', 'success rate < 50 %'), async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: immediate(),
       maxRetries: 1,
       breaker: false,
@@ -663,7 +663,7 @@ describe(row('W10'), () => {
     for (let n = 0; n < 30; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
     dlq.start()
     await clock.advance(61_000)
-    expect(raised(heard('alert'))).toEqual(['retries-fail'])
+    expect(raised(eventsOf('alert'))).toEqual(['retries-fail'])
     await dlq.close()
   })
 })
@@ -742,7 +742,7 @@ describe(row('W12'), () => {
   })
 
   it(clause('W12', 'automatic alerting on exhausted'), async () => {
-    const { dlq, clock, heard } = await aQueue({
+    const { dlq, clock, eventsOf } = await aQueue({
       maxRetries: 1,
       backoff: immediate(),
       alerts: [
@@ -753,7 +753,7 @@ describe(row('W12'), () => {
     await dlq.enqueue({ type: 'a' }, refused())
     dlq.start()
     await clock.advance(61_000)
-    expect(heard('alert')).toMatchObject([{ state: 'raised', alert: { name: 'any-exhausted' } }])
+    expect(eventsOf('alert')).toMatchObject([{ state: 'raised', alert: { name: 'any-exhausted' } }])
     await dlq.close()
   })
 

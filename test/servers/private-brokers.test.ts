@@ -123,8 +123,8 @@ describe.skipIf(lacksPrivate.kafka())('a private Kafka', { timeout }, () => {
 
   it('does not create topics automatically', async () => {
     const admin = new Admin({ ...settings(), retries: 0 })
-    const asked = admin.metadata({ topics: ['nobody'], autocreateTopics: true })
-    await expect(asked).rejects.toThrow('Unknown topic')
+    const metadata = admin.metadata({ topics: ['nobody'], autocreateTopics: true })
+    await expect(metadata).rejects.toThrow('Unknown topic')
     // Topics are created in order: an earlier one would exist by now.
     await admin.createTopics({ topics: ['later'], partitions: 1, replicas: 1 })
     await expect.poll(() => admin.listTopics(), { timeout: 10_000 }).toContain('later')

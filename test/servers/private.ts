@@ -11,7 +11,7 @@ import {
   type KafkaSettings,
 } from '../../scripts/servers/kafka.ts'
 import {
-  askNats,
+  requestNats,
   isNatsReady,
   lacksNats,
   natsCommand,
@@ -33,7 +33,7 @@ import {
   rabbitmqUrl,
 } from '../../scripts/servers/rabbitmq.ts'
 import {
-  askRedis,
+  sendRedisCommand,
   lacksRedis,
   redisCommand,
   type RedisSettings,
@@ -90,7 +90,7 @@ export function privateRedis(
     prepare: (folder) => mkdirSync(folder),
     command: ([port], folder) => redisCommand(port!, folder, { ...settings, ...following }),
     isOurs: async ([port], folder) =>
-      (await askRedis(port!, 'CONFIG GET dir')).split('\r\n')[4] === folder,
+      (await sendRedisCommand(port!, 'CONFIG GET dir')).split('\r\n')[4] === folder,
     url: (port) => `redis://127.0.0.1:${port}`,
     signals: inOrder,
   })
@@ -119,7 +119,7 @@ export function privateNats(): Promise<PrivateServer> {
     prepare: (folder) => mkdirSync(folder),
     command: natsCommand,
     isOurs: async ([, monitor], folder) => {
-      const { config } = (await askNats(monitor!, 'jsz')) as { config: { store_dir: string } }
+      const { config } = (await requestNats(monitor!, 'jsz')) as { config: { store_dir: string } }
       return config.store_dir === join(folder, 'jetstream') && isNatsReady(monitor!)
     },
     url: natsUrl,

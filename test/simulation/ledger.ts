@@ -166,9 +166,13 @@ export class Ledger {
     }
   }
 
-  expectSameLength(verb: string, asked: readonly unknown[], answered: readonly unknown[]): void {
-    if (asked.length !== answered.length)
-      this.violate('CONS', `${verb} of ${asked.length} has ${answered.length} answers`)
+  expectSameLength(
+    verb: string,
+    requested: readonly unknown[],
+    answered: readonly unknown[],
+  ): void {
+    if (requested.length !== answered.length)
+      this.violate('CONS', `${verb} of ${requested.length} has ${answered.length} answers`)
   }
 }
 

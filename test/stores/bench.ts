@@ -3,7 +3,7 @@ import type { Store } from '../../src/store.ts'
 import type { FakeClock } from '../../src/testing/index.ts'
 import type { ClosableBench } from '../contract/run-store-contract.ts'
 
-/** Who moves the time of a bench: the test, by a fake clock, or time itself. */
+/** The time of a bench: a fake clock that the test advances, or real time. */
 type Time = Pick<FakeClock, 'now' | 'advance'>
 
 const realTime: Time = {
@@ -11,7 +11,7 @@ const realTime: Time = {
   advance: (ms) => sleep(systemClock, ms),
 }
 
-/** The time of the test, but real pauses: the server may be busy with other tests. */
+/** The fake clock of a test with real timers: the server may be busy with other tests. */
 export function pausing(clock: Clock): Clock {
   return {
     now: () => clock.now(),
@@ -30,13 +30,13 @@ export interface BenchOf<S extends Store, O> extends ClosableBench {
 }
 
 /**
- * A store in its place, with all others that a test opens there; `leave` is what becomes of the
- * place when all are closed.
+ * Opens a store, and further ones in the same place on request. `cleanUp` runs after all of them
+ * are closed.
  */
 export async function openBench<S extends Store, O = never>(
   make: (options?: O) => S,
   time: Time = realTime,
-  leave: () => Promise<void> = async () => {},
+  cleanUp: () => Promise<void> = async () => {},
 ): Promise<BenchOf<S, O>> {
   const opened: S[] = []
   const another = async (options?: O): Promise<S> => {
@@ -56,7 +56,7 @@ export async function openBench<S extends Store, O = never>(
     },
     close: async () => {
       await Promise.all(opened.map((one) => one.close()))
-      await leave()
+      await cleanUp()
     },
   }
 }

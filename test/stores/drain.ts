@@ -3,7 +3,7 @@ import { resolve } from '../../src/letter/moves.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import type { Store } from '../../src/store.ts'
 
-/** Claims and resolves until nothing is left, says what it did, and closes the store. */
+/** Claims and resolves all letters, prints their ids, and closes the store. */
 export async function drain(store: Store, worker: string): Promise<void> {
   for (;;) {
     const { letters } = await store.claim({ worker, limit: 7, leaseMs: 60_000 })

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
 import { Lifetime } from '../../src/stores/lifetime.ts'
 
-const well = { ok: true, checks: {}, problems: [] }
+const healthy = { ok: true, checks: {}, problems: [] }
 const nothing = async (): Promise<void> => {}
 
 describe('Lifetime', () => {
-  it('refuses work before it is open and after it is closed, and says why', async () => {
+  it('rejects work before it is open and after it is closed, with the reason', async () => {
     const life = new Lifetime('paper')
     const work = (): Promise<string> => life.run(() => 'done')
     await expect(work()).rejects.toMatchObject({
@@ -21,7 +21,7 @@ describe('Lifetime', () => {
     await expect(life.open(nothing)).rejects.toMatchObject(closed)
   })
 
-  it('is not open when opening failed, and can be opened then', async () => {
+  it('is not open after a failed open, and can be opened again', async () => {
     const life = new Lifetime('paper')
     await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(life.state).toBe('new')
@@ -29,11 +29,11 @@ describe('Lifetime', () => {
     expect(life.state).toBe('open')
   })
 
-  it('releases what a failed open took, and tells why it failed even when that fails too', async () => {
+  it('releases the resources of a failed open, and reports its error even if the release fails', async () => {
     const events: string[] = []
     const release = async (): Promise<void> => {
       events.push('released')
-      throw new Error('the line is dead')
+      throw new Error('the connection is dead')
     }
     const life = new Lifetime('paper', { release })
     await expect(life.open(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
@@ -43,7 +43,7 @@ describe('Lifetime', () => {
     expect(events).toEqual(['released'])
   })
 
-  it('releases nothing that another open still uses', async () => {
+  it('releases nothing while another open is in progress', async () => {
     let released = 0
     const life = new Lifetime('paper', { release: async () => void (released += 1) })
     const other = Promise.withResolvers<void>()
@@ -55,7 +55,7 @@ describe('Lifetime', () => {
     expect(released).toBe(1)
   })
 
-  it('makes a wrong configuration of a refusal at open, and leaves an outage as it is', async () => {
+  it('reports a refusal at open as INVALID_CONFIG, and leaves an outage unchanged', async () => {
     const life = new Lifetime('paper', { isRefusal: (cause) => cause === 'wrong password' })
     const failing = (cause: string): Promise<void> =>
       life.open(() => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'no', { cause })))
@@ -67,47 +67,47 @@ describe('Lifetime', () => {
     await expect(failing('no answer')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 
-  it('lets go once, when all that was asked before has ended, also what fails or begins meanwhile', async () => {
+  it('releases once, after all work in progress, including work that fails or starts meanwhile', async () => {
     const life = new Lifetime('paper')
     await life.open(nothing)
     const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const told: string[] = []
+    const steps: string[] = []
     const failing = life.run(() => one.promise)
     const going = life.run(async () => {
       await one.promise.catch(() => {})
       await life.track(two.promise)
-      told.push('work')
+      steps.push('work')
     })
-    const closing = [1, 2].map(() => life.close(async () => void told.push('let go')))
+    const closing = [1, 2].map(() => life.close(async () => void steps.push('released')))
     one.reject(new Error('lost'))
     await expect(failing).rejects.toThrow('lost')
-    expect(told).toEqual([])
+    expect(steps).toEqual([])
     two.resolve()
     await Promise.all([going, ...closing])
-    expect(told).toEqual(['work', 'let go'])
+    expect(steps).toEqual(['work', 'released'])
   })
 
-  it('stays closed when it was closed while it opened', async () => {
+  it('stays closed when it was closed during open', async () => {
     const life = new Lifetime('paper')
     const preparing = Promise.withResolvers<void>()
-    let gone = false
+    let released = false
     const opening = life.open(() => preparing.promise)
-    const closing = life.close(async () => void (gone = true))
+    const closing = life.close(async () => void (released = true))
     await Promise.resolve()
-    expect(gone).toBe(false)
+    expect(released).toBe(false)
     preparing.resolve()
     await Promise.all([opening, closing])
-    expect([life.state, gone]).toEqual(['closed', true])
+    expect([life.state, released]).toEqual(['closed', true])
   })
 
-  it('tells of health what was found, or why nothing could be', async () => {
+  it('reports the health of the store, or why it cannot be checked', async () => {
     const life = new Lifetime('paper')
-    const problems = async (look = async () => well): Promise<string[]> =>
-      (await life.health(look)).problems
+    const problems = async (check = async () => healthy): Promise<string[]> =>
+      (await life.health(check)).problems
     expect(await problems()).toEqual(['the store is not open'])
     await life.open(nothing)
-    expect(await life.health(async () => well)).toBe(well)
-    expect(await problems(() => Promise.reject(new Error('gone')))).toEqual(['gone'])
+    expect(await life.health(async () => healthy)).toBe(healthy)
+    expect(await problems(() => Promise.reject(new Error('released')))).toEqual(['released'])
     await life.close(nothing)
     expect(await problems()).toEqual(['the store is closed'])
   })

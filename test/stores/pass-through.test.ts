@@ -13,7 +13,7 @@ class Counter {
 }
 
 describe('passThrough', () => {
-  it('has the members that are given, and all others of the thing itself, as they come to be', () => {
+  it('has the given members, and reads all others from the target', () => {
     const counter = new Counter()
     const front = passThrough(counter, { step: 7, twice: () => counter.add() + counter.add() })
     expect([front.add(), front.twice(), front.count, front.step]).toEqual([1, 5, 3, 7])
@@ -21,7 +21,7 @@ describe('passThrough', () => {
     expect([front.add(), front.count]).toEqual([13, 13])
   })
 
-  it('has neither more nor fewer members than both', () => {
+  it('has exactly the members of both objects', () => {
     const front = passThrough(new Counter(), { twice: () => 2 })
     expect(['add', 'twice', 'thrice'].map((name) => name in front)).toEqual([true, true, false])
     expect((front as { thrice?: unknown }).thrice).toBeUndefined()

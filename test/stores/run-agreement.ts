@@ -1,6 +1,6 @@
-// What the model leaves out: batches in which letters meet each other, odd names, edits of
-// payloads, and filters of every kind on what came of it. The memory store does the same, and every
-// answer has to be its answer.
+// Cases that the model omits: batches whose letters affect each other, unusual names, edits of
+// payloads, and all kinds of filters on the result. Each call also runs on the memory store, and
+// both results must be equal.
 import assert from 'node:assert/strict'
 import { describe, it } from 'vitest'
 import { priorities, states, type DeadLetter, type Payload } from '../../src/letter/letter.ts'
@@ -27,10 +27,10 @@ const names = [
 ]
 const everything: LetterFilter = { state: [...states] }
 
-type ReceiveRequest = (store: Store) => Promise<unknown>
+type StoreCall = (store: Store) => Promise<unknown>
 
-/** Draws what to ask, from what letters were like at some time. */
-class Asker {
+/** Draws random calls, based on current and earlier versions of letters. */
+class CallGenerator {
   readonly #clock: FakeClock
   readonly #seen: DeadLetter[] = []
 
@@ -42,8 +42,8 @@ class Asker {
     this.#seen.push(...letters)
   }
 
-  next(): ReceiveRequest {
-    const asks = [
+  next(): StoreCall {
+    const calls = [
       () => this.#add(),
       () => this.#add(),
       () => this.#claim(),
@@ -54,7 +54,7 @@ class Asker {
       () => this.#find(),
       () => this.#tally(),
     ]
-    return this.#pick(asks)()
+    return this.#pick(calls)()
   }
 
   #int = (below: number): number => Math.floor(this.#clock.random() * below)
@@ -135,10 +135,10 @@ class Asker {
   }
 
   /**
-   * Half of the batches have neither keys nor a capacity: drivers that look at nothing before they
-   * write go another way then.
+   * Half of the batches have neither dedupe keys nor a capacity: drivers that need no read before
+   * the write use another code path then.
    */
-  #add(): ReceiveRequest {
+  #add(): StoreCall {
     const drawn = this.#some(() => this.#letter())
     if (this.#int(2) === 0) {
       for (const letter of drawn) delete letter.dedupeKey
@@ -149,24 +149,24 @@ class Asker {
     return (store) => store.add(drawn, capacity)
   }
 
-  #claim(): ReceiveRequest {
+  #claim(): StoreCall {
     const request = { worker: this.#pick(names), limit: 1 + this.#int(4), leaseMs: 100 }
     return async (store) => (await store.claim(request)).letters
   }
 
-  #apply(): ReceiveRequest {
+  #apply(): StoreCall {
     const changes = this.#some(() => this.#change()).filter((change) => change !== undefined)
     return (store) => store.apply(changes)
   }
 
-  #keep(): ReceiveRequest {
+  #keep(): StoreCall {
     const letters = this.#some(() => {
       const letter = { ...this.#letter(), version: 1 + this.#int(6) }
       const original = this.#int(2) === 0 ? { original: this.#payload(1) } : {}
       return { letter, ...original, waitsFor: letter.dependsOn?.slice(1) ?? [] }
     })
-    // One by one: a letter that is resolved never comes back as one that is not, as drawn ones do,
-    // and drivers count on that in a batch.
+    // One by one: drawn letters may be resolved and then open again, which never happens to real
+    // ones, and drivers rely on that within a batch.
     return async (store) => {
       const results = []
       for (const one of letters) results.push(...(await store.keep([one])))
@@ -174,31 +174,31 @@ class Asker {
     }
   }
 
-  #remove(): ReceiveRequest {
+  #remove(): StoreCall {
     const filter = this.#filter()
     return (store) => store.remove(filter)
   }
 
-  #find(): ReceiveRequest {
+  #find(): StoreCall {
     const query = { ...this.#filter(), order: this.#pick(orders), limit: 1 + this.#int(3) }
     return async (store) => {
       const found = []
-      for (const one of likewise(query)) found.push(await walk(store, one))
+      for (const one of variantsOf(query)) found.push(await findAll(store, one))
       return found
     }
   }
 
-  #tally(): ReceiveRequest {
+  #tally(): StoreCall {
     const [by, filter] = [this.#pick(tallyKeys), this.#filter()]
     return async (store) => {
       const counts = []
-      for (const one of likewise(filter)) counts.push(sorted([...(await store.tally(by, one))]))
+      for (const one of variantsOf(filter)) counts.push(sorted([...(await store.tally(by, one))]))
       return counts
     }
   }
 }
 
-/** Follows from the letter, without a draw: the numbers of the seeds stay what they were. */
+/** Derived from the letter without a random number, so that existing seeds stay valid. */
 function sourceOf({ fingerprint, tags }: DeadLetter): Partial<DeadLetter> {
   return {
     source: { kind: 'workflow', name: 'w', taskId: fingerprint, targets: [] },
@@ -206,8 +206,8 @@ function sourceOf({ fingerprint, tags }: DeadLetter): Partial<DeadLetter> {
   }
 }
 
-/** A filter, and the ones that ask for a source id or for metadata in place of what was drawn. */
-function likewise(filter: LetterQuery): LetterQuery[] {
+/** The filter, and variants by source id and by metadata. */
+function variantsOf(filter: LetterQuery): LetterQuery[] {
   const { group, tag, ...rest } = filter
   const all = [filter]
   if (group !== undefined) all.push({ ...rest, sourceId: group })
@@ -215,9 +215,9 @@ function likewise(filter: LetterQuery): LetterQuery[] {
   return all
 }
 
-async function walk(store: Store, query: Parameters<Store['find']>[0]): Promise<unknown[]> {
+async function findAll(store: Store, query: Parameters<Store['find']>[0]): Promise<unknown[]> {
   const { items, cursor } = await store.find(query)
-  return cursor === undefined ? items : [...items, ...(await walk(store, { ...query, cursor }))]
+  return cursor === undefined ? items : [...items, ...(await findAll(store, { ...query, cursor }))]
 }
 
 async function all(store: Store): Promise<unknown> {
@@ -234,19 +234,18 @@ function sorted(values: readonly unknown[]): string[] {
   return values.map((value) => JSON.stringify(value)).toSorted()
 }
 
-/** A driver that took a letter for kept because it came along was found out by these. */
+/** These seeds detected a driver that reported letters as stored only because they were sent. */
 const firstSeed = 9
 
 /**
- * Asks a store and the memory store the same, and holds every answer of the one against that of the
- * other.
+ * Runs the same calls on a store and on the memory store, and compares all results.
  */
 export function runAgreement(
   name: string,
   open: (clock: FakeClock) => Promise<{ store: Store; close: () => Promise<void> }>,
   seeds: number,
 ): void {
-  describe(`${name} answers as the memory store does`, () => {
+  describe(`${name} agrees with the memory store`, () => {
     const drawn = Array.from({ length: seeds }, (_, n) => firstSeed + n)
     it.each(drawn)('seed %i', (seed) => agree(seed, open), 60_000)
   })
@@ -256,7 +255,7 @@ async function agree(seed: number, open: Parameters<typeof runAgreement>[1]): Pr
   const clock = fakeClock(undefined, seed)
   const { store, close } = await open(clock)
   const memory = memoryStore({ clock })
-  const asker = new Asker(clock)
+  const asker = new CallGenerator(clock)
   try {
     for (let step = 0; step < 40; step++) {
       const ask = asker.next()

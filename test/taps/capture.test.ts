@@ -6,9 +6,9 @@ import { aForeignLetter } from './a-foreign-letter.ts'
 
 describe('foreignCapture', () => {
   it('parks the letter with its body, headers and origin', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     await dlq.foreignLetters()(aForeignLetter())
-    const letter = (await dlq.get(heard('captured')[0]!.letter.id))!
+    const letter = (await dlq.get(eventsOf('captured')[0]!.letter.id))!
     expect(Buffer.from(letter.payload.bytes).toString()).toBe('{"order":7}')
     expect(letter).toMatchObject({
       queue: 'orders',
@@ -38,11 +38,11 @@ describe('foreignCapture', () => {
   })
 
   it('records the error of the consumer if the broker has it', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const stack = 'java.net.SocketTimeoutException: Read timed out\n\tat com.acme.Billing.charge'
     const error = { name: 'SocketTimeoutException', message: 'Read timed out', stack }
     await dlq.foreignLetters()(aForeignLetter({ error }))
-    expect(heard('captured')[0]!.letter).toMatchObject({
+    expect(eventsOf('captured')[0]!.letter).toMatchObject({
       failure: error,
       category: 'timeout',
       state: 'parked',
@@ -52,46 +52,46 @@ describe('foreignCapture', () => {
   it.each([Infinity, NaN, 1.5, -1, 2 ** 53])(
     'sets the delivery count to 1 if the broker reports %d',
     async (deliveries) => {
-      const { dlq, heard } = await aQueue()
+      const { dlq, eventsOf } = await aQueue()
       await dlq.foreignLetters()(aForeignLetter({ deliveries }))
       const source = { deliveries: 1 }
-      expect(heard('captured')[0]!.letter).toMatchObject({ attempts: 1, source })
+      expect(eventsOf('captured')[0]!.letter).toMatchObject({ attempts: 1, source })
     },
   )
 
   it('captures the same letter when the message is read again, even after it is resolved', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const keep = dlq.foreignLetters()
     await keep(aForeignLetter())
     await keep(aForeignLetter())
-    await dlq.resolve(heard('captured')[0]!.letter.id)
+    await dlq.resolve(eventsOf('captured')[0]!.letter.id)
     await keep(aForeignLetter())
-    expect(heard('captured')).toHaveLength(1)
-    expect(heard('duplicate')).toHaveLength(2)
+    expect(eventsOf('captured')).toHaveLength(1)
+    expect(eventsOf('duplicate')).toHaveLength(2)
   })
 
   it('captures the same letter where the broker reports no timestamps', async () => {
-    const { dlq, heard, clock } = await aQueue()
+    const { dlq, eventsOf, clock } = await aQueue()
     const { enqueuedAt: _, failedAt: __, ...timeless } = aForeignLetter()
     await dlq.foreignLetters()(timeless)
-    await dlq.resolve(heard('captured')[0]!.letter.id)
+    await dlq.resolve(eventsOf('captured')[0]!.letter.id)
     await clock.advance(1000)
     await dlq.foreignLetters()(timeless)
-    expect(heard('captured')).toHaveLength(1)
-    expect(heard('captured')[0]!.letter.failedAt).toBe('2026-01-01T00:00:00.000Z')
+    expect(eventsOf('captured')).toHaveLength(1)
+    expect(eventsOf('captured')[0]!.letter.failedAt).toBe('2026-01-01T00:00:00.000Z')
   })
 
   it('captures a new letter when the message dies again, unless the first one is open', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const keep = dlq.foreignLetters()
     await keep(aForeignLetter({ death: '1' }))
     await keep(aForeignLetter({ death: '2' }))
-    expect(heard('captured')).toHaveLength(1)
-    await dlq.resolve(heard('captured')[0]!.letter.id)
+    expect(eventsOf('captured')).toHaveLength(1)
+    await dlq.resolve(eventsOf('captured')[0]!.letter.id)
     await keep(aForeignLetter({ death: '1' }))
-    expect(heard('captured')).toHaveLength(1)
+    expect(eventsOf('captured')).toHaveLength(1)
     await keep(aForeignLetter({ death: '3' }))
-    expect(heard('captured')).toHaveLength(2)
+    expect(eventsOf('captured')).toHaveLength(2)
   })
 
   it.each<[string, Partial<ForeignLetter>]>([
@@ -144,13 +144,13 @@ describe('foreignCapture', () => {
   })
 
   it('uses the queue and the context of its options', async () => {
-    const { dlq, heard } = await aQueue()
+    const { dlq, eventsOf } = await aQueue()
     const context = ({ headers }: ForeignLetter): object => ({
       tags: [headers['tenant']],
       metadata: { shop: 7, origin: 'mine' },
     })
     await dlq.foreignLetters({ queue: 'dead orders', context })(aForeignLetter())
-    expect(heard('captured')[0]!.letter).toMatchObject({
+    expect(eventsOf('captured')[0]!.letter).toMatchObject({
       queue: 'dead orders',
       tags: ['acme'],
       metadata: { shop: 7, origin: { queue: 'orders' } },

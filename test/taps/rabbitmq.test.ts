@@ -381,17 +381,17 @@ function counter(): {
     },
     add: () => {
       count += 1
-      for (const look of waiting) look()
+      for (const check of waiting) check()
     },
     reached: (wanted) =>
       new Promise((resolve) => {
-        const look = (): void => {
+        const check = (): void => {
           if (count < wanted) return
-          waiting.delete(look)
+          waiting.delete(check)
           resolve()
         }
-        waiting.add(look)
-        look()
+        waiting.add(check)
+        check()
       }),
   }
 }

@@ -16,7 +16,7 @@ interface Bench extends QueueBench {
 
 async function aTap(options: { maxReplays?: number } = {}): Promise<Bench> {
   const bench = await aQueue()
-  const { dlq, clock, heard } = bench
+  const { dlq, clock, eventsOf } = bench
   const sent: Bench['sent'] = []
   let error: unknown
   const tap = {
@@ -29,7 +29,7 @@ async function aTap(options: { maxReplays?: number } = {}): Promise<Bench> {
   dlq.start()
   const run: Bench['run'] = async (foreign, before) => {
     await dlq.foreignLetters()(foreign)
-    const { id } = heard('captured').at(-1)!.letter
+    const { id } = eventsOf('captured').at(-1)!.letter
     await before?.(id)
     await dlq.retry(id)
     await clock.advance(1)

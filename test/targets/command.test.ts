@@ -16,7 +16,7 @@ const env = { PATH: process.env['PATH'], SECRET_OF_THE_WORKER: 'hunter2', WANTED
 
 const handler = (run: string[], rest: Partial<CommandTarget> = {}) =>
   commandHandler({ run, ...rest }, systemClock, env)
-/** A program of one line. */
+/** Runs code with Node. */
 const script = (code: string, rest: Partial<CommandTarget> = {}) =>
   handler([process.execPath, '-e', code], rest)
 
@@ -31,8 +31,8 @@ async function failureOf(running: unknown) {
   return { ...failure, category: classifyFailure(failure, thrown).category }
 }
 
-/** Resolves when a file is there. */
-async function made(name: string): Promise<string> {
+/** Resolves with the contents of a file once it is written. */
+async function readWhenWritten(name: string): Promise<string> {
   const path = join(folder, name)
   const watcher = watch(folder)
   try {
@@ -47,7 +47,7 @@ async function made(name: string): Promise<string> {
 const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
-    // A process that nobody has waited for is dead all the same.
+    // A zombie process counts as dead.
     return !/^\d+ \(.*\) Z /s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch {
     return false
@@ -55,7 +55,7 @@ const isAlive = (pid: number): boolean => {
 }
 
 describe('commandHandler', () => {
-  it('gives the payload on stdin and what there is to know in variables', async () => {
+  it('passes the payload on stdin and the facts about the letter in variables', async () => {
     const file = join(folder, 'facts.json')
     const code = `
       const chunks = []
@@ -64,30 +64,30 @@ describe('commandHandler', () => {
           input: Buffer.concat(chunks).toString(), env: process.env })))`
     const { run } = aRun({ order: 42 }, { queue: 'resize-image' })
     expect(await script(code)(run)).toBeUndefined()
-    const told = JSON.parse(readFileSync(file, 'utf8')) as { input: string; env: object }
-    expect(told.input).toBe('{"order":42}')
-    expect(told.env).toMatchObject({
+    const received = JSON.parse(readFileSync(file, 'utf8')) as { input: string; env: object }
+    expect(received.input).toBe('{"order":42}')
+    expect(received.env).toMatchObject({
       REDRIVE_LETTER_ID: run.letter.id,
       REDRIVE_QUEUE: 'resize-image',
       REDRIVE_ATTEMPT: '2',
       REDRIVE_IDEMPOTENCY_KEY: `${run.letter.id}:0`,
       REDRIVE_CONTENT_TYPE: 'application/json',
     })
-    expect(told.env).not.toHaveProperty('SECRET_OF_THE_WORKER')
-    expect(told.env).not.toHaveProperty('WANTED')
+    expect(received.env).not.toHaveProperty('SECRET_OF_THE_WORKER')
+    expect(received.env).not.toHaveProperty('WANTED')
   })
 
   it.each([
-    ['nothing holds', 'text/plain;\0a=b', 'text/plain;a=b'],
-    ['is longer than a variable can be', `text/plain;${'a'.repeat(200_000)}`, /^text\/plain;a+$/],
-  ])('starts the program whatever is said of a letter: a type that %s', async (_, said, told) => {
-    const payload = { ...aRun(1).run.letter.payload, contentType: said }
+    ['contains NUL', 'text/plain;\0a=b', 'text/plain;a=b'],
+    ['is longer than a variable may be', `text/plain;${'a'.repeat(200_000)}`, /^text\/plain;a+$/],
+  ])('starts the program with a content type that %s', async (_, contentType, expected) => {
+    const payload = { ...aRun(1).run.letter.payload, contentType }
     const code = 'console.error(process.env.REDRIVE_CONTENT_TYPE); process.exit(1)'
     const failure = await failureOf(script(code)(aRun(1, { payload }).run))
-    expect(failure.message.split(' (')[0]).toMatch(told)
+    expect(failure.message.split(' (')[0]).toMatch(expected)
   })
 
-  it('hands on the environment of the worker, or the variables that are named', async () => {
+  it('passes the environment of the worker, or only the named variables', async () => {
     const code =
       'process.exit((process.env.WANTED ? 0 : 10) + (process.env.SECRET_OF_THE_WORKER ? 1 : 0))'
     expect(await script(code, { inheritEnv: ['WANTED'] })(aRun(1).run)).toBeUndefined()
@@ -103,7 +103,7 @@ describe('commandHandler', () => {
     [1, 'connect ECONNREFUSED 10.0.0.1:5432', 'network'],
     [1, 'rate limit exceeded', 'rate-limit'],
     [2, 'something odd', 'unknown'],
-  ])('takes exit code %i with %j on stderr for %s', async (code, words, category) => {
+  ])('classifies exit code %i with %j on stderr as %s', async (code, words, category) => {
     const failure = await failureOf(
       script(`process.stderr.write(${JSON.stringify(words)}, () => process.exit(${code}))`)(
         aRun(1).run,
@@ -114,7 +114,7 @@ describe('commandHandler', () => {
     expect(failure.message).toContain(`exited with ${code}`)
   })
 
-  it('keeps the end of what is written to stderr', async () => {
+  it('keeps the end of a long stderr', async () => {
     const failure = await failureOf(
       script(`process.stderr.write('ä'.repeat(100000) + 'the end', () => process.exit(1))`)(
         aRun(1).run,
@@ -126,17 +126,17 @@ describe('commandHandler', () => {
     expect(failure.message).not.toContain('\ufffd')
   })
 
-  it('says by which signal a program was ended', async () => {
+  it('reports the signal that killed a program', async () => {
     const failure = await failureOf(script(`process.kill(process.pid, 'SIGKILL')`)(aRun(1).run))
     expect(failure.message).toContain('was ended by SIGKILL')
   })
 
-  it('is content with a program that does not read its input', async () => {
+  it('succeeds if the program does not read its input', async () => {
     const { run } = aRun(new Uint8Array(4 * 1024 * 1024))
     expect(await script('process.exit(0)')(run)).toBeUndefined()
   })
 
-  it('hands over a large payload whole', async () => {
+  it('passes a large payload completely', async () => {
     const bytes = new Uint8Array(8 * 1024 * 1024).fill(7)
     const code = `
       let sum = 0
@@ -145,7 +145,7 @@ describe('commandHandler', () => {
     expect(await script(code)(aRun(bytes).run)).toBeUndefined()
   })
 
-  it('has no shell read the words or the letter', async () => {
+  it('passes arguments and letters without a shell', async () => {
     const file = join(folder, 'injected')
     const evil = `$(touch ${file}); touch ${file} | \`touch ${file}\` && touch ${file}`
     const { run } = aRun(evil, { queue: evil.slice(0, 190) })
@@ -154,7 +154,7 @@ describe('commandHandler', () => {
     expect(existsSync(file)).toBe(false)
   })
 
-  it('says clearly that there is no such program', async () => {
+  it('reports a missing program, and one that is not executable', async () => {
     expect(await failureOf(handler(['/nowhere/at-all'])(aRun(1).run))).toMatchObject({
       message: 'command not found: /nowhere/at-all',
       code: 'ENOENT',
@@ -165,7 +165,7 @@ describe('commandHandler', () => {
     expect(await failureOf(handler([plain])(aRun(1).run))).toMatchObject({ category: 'permission' })
   })
 
-  it('ends the program and all that it started when the run is aborted', async () => {
+  it('kills the program and its child processes when the run is aborted', async () => {
     const pids = join(folder, 'pids')
     const stubborn = `
       process.on('SIGTERM', () => {})
@@ -176,7 +176,7 @@ describe('commandHandler', () => {
       setInterval(() => {}, 1000)`
     const { run, abort } = aRun(1)
     const failed = failureOf(script(code)(run))
-    const started = (await made('pids')).split(' ').map(Number)
+    const started = (await readWhenWritten('pids')).split(' ').map(Number)
     expect(started.map(isAlive)).toEqual([true, true])
     abort(new Error('the time is up'))
     expect((await failed).message).toBe('the time is up')
@@ -184,16 +184,16 @@ describe('commandHandler', () => {
     expect(started.map(isAlive)).toEqual([false, false])
   })
 
-  it('does not wait for what a program leaves behind', async () => {
+  it('does not wait for child processes that outlive the program', async () => {
     const code = `
       const child = require('child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'inherit' })
       require('fs').writeFileSync(${JSON.stringify(join(folder, 'left'))}, String(child.pid))
       process.exit(0)`
     await script(code)(aRun(1).run)
-    expect(process.kill(Number(await made('left')), 'SIGKILL')).toBe(true)
+    expect(process.kill(Number(await readWhenWritten('left')), 'SIGKILL')).toBe(true)
   })
 
-  it('starts nothing when the run is aborted already', async () => {
+  it('starts nothing when the run is already aborted', async () => {
     const { run, abort } = aRun(1)
     abort(new Error('too late'))
     const file = join(folder, 'never')

@@ -13,7 +13,7 @@ import { aRun } from './a-run.ts'
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
-interface Got {
+interface ReceivedRequest {
   method: string | undefined
   url: string | undefined
   headers: IncomingMessage['headers']
@@ -21,14 +21,14 @@ interface Got {
 }
 
 let answer: Answer
-const got: Got[] = []
+const requests: ReceivedRequest[] = []
 
 const server = createServer((request, response) => {
   const parts: Buffer[] = []
   request.on('data', (part: Buffer) => parts.push(part))
   request.on('end', () => {
     const { method, url, headers } = request
-    got.push({ method, url, headers, body: Buffer.concat(parts) })
+    requests.push({ method, url, headers, body: Buffer.concat(parts) })
     answer(request, response)
   })
 })
@@ -43,14 +43,14 @@ afterAll(() => {
 })
 
 beforeEach(() => {
-  got.length = 0
+  requests.length = 0
   answer = (_, response) => response.writeHead(204).end()
 })
 
 const handler = (target: Partial<HttpTarget> = {}, clock = systemClock) =>
   httpHandler({ url, private: true, ...target }, clock)
 
-/** What a failed run threw, and what the classifier makes of it. */
+/** The failure of a run and its category. */
 async function failureOf(running: unknown) {
   const thrown: unknown = await Promise.resolve(running).then(
     () => {
@@ -62,19 +62,19 @@ async function failureOf(running: unknown) {
   return { ...failure, category: classifyFailure(failure, thrown).category }
 }
 
-function says(status: number, body = '', headers: Record<string, string> = {}): void {
+function respond(status: number, body = '', headers: Record<string, string> = {}): void {
   answer = (_, response) => response.writeHead(status, headers).end(body)
 }
 
 describe('httpHandler', () => {
-  it('posts the bytes of the payload, with what there is to know in headers', async () => {
+  it('posts the bytes of the payload, with the facts about the letter in headers', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     const { run } = aRun({ order: 42 }, { queue: 'charge-card', traceparent })
     await handler({ headers: { 'x-team': 'payments' } })(run)
-    expect(got).toHaveLength(1)
-    expect(got[0]).toMatchObject({ method: 'POST', url: '/redrive?x=1' })
-    expect(got[0]!.body.toString()).toBe('{"order":42}')
-    expect(got[0]!.headers).toMatchObject({
+    expect(requests).toHaveLength(1)
+    expect(requests[0]).toMatchObject({ method: 'POST', url: '/redrive?x=1' })
+    expect(requests[0]!.body.toString()).toBe('{"order":42}')
+    expect(requests[0]!.headers).toMatchObject({
       'content-type': 'application/json',
       'content-length': '12',
       'redrive-id': run.letter.id,
@@ -84,51 +84,51 @@ describe('httpHandler', () => {
       traceparent,
       'x-team': 'payments',
     })
-    expect(got[0]!.headers).not.toHaveProperty('redrive-signature')
+    expect(requests[0]!.headers).not.toHaveProperty('redrive-signature')
   })
 
   it('signs the body when there is a secret', async () => {
     const secret = 'shared by both sides'
     const { run } = aRun(new Uint8Array([0, 255, 13, 10]))
     await handler({ secret })(run)
-    const { headers, body } = got[0]!
+    const { headers, body } = requests[0]!
     const signature = headers['redrive-signature'] as string
     expect(verifySignature(signature, body, secret, systemClock.now())).toBe(true)
     expect(verifySignature(signature, body, 'another', systemClock.now())).toBe(false)
   })
 
-  it('sends what a letter says such that no header breaks', async () => {
+  it('sanitizes values of a letter in headers', async () => {
     const { run } = aRun('x', { queue: 'Größe 100%\u2028', traceparent: 'x\r\ny: z' })
     run.letter.payload.contentType = 'text/plain\r\nx-evil: 1'
     await handler()(run)
-    const { headers } = got[0]!
+    const { headers } = requests[0]!
     expect(decodeURIComponent(headers['redrive-queue'] as string)).toBe('Größe 100%\u2028')
     expect(headers['content-type']).toBe('application/octet-stream')
     expect(headers).not.toHaveProperty('traceparent')
     expect(headers).not.toHaveProperty('x-evil')
   })
 
-  it('takes a 2xx for resolved, whatever else is said', async () => {
+  it('treats a 2xx as success, whatever its body', async () => {
     for (const body of ['', 'ok', '{"ok": true}', '{broken', '[]', 'null']) {
-      says(200, body)
+      respond(200, body)
       expect(await handler()(aRun(1).run)).toBeUndefined()
     }
   })
 
-  it('takes a 2xx that says "ok": false for failed', async () => {
-    says(200, '{"ok": false, "error": {"message": "card declined", "code": "DECLINED"}}')
+  it('treats a 2xx with "ok": false as a failure', async () => {
+    respond(200, '{"ok": false, "error": {"message": "card declined", "code": "DECLINED"}}')
     expect(await handler()(aRun(1).run)).toEqual({
       ok: false,
       error: { message: 'card declined', code: 'DECLINED' },
     })
-    says(200, '{"ok": false}')
+    respond(200, '{"ok": false}')
     expect(await handler()(aRun(1).run)).toMatchObject({
       ok: false,
       error: expect.any(Error) as Error,
     })
   })
 
-  it('reads no more than 64 KiB of an answer', async () => {
+  it('reads at most 64 KiB of a response', async () => {
     let written = 0
     answer = (_, response) => {
       response.writeHead(200)
@@ -150,34 +150,34 @@ describe('httpHandler', () => {
     [429, 'rate-limit'],
     [500, 'dependency'],
     [503, 'dependency'],
-  ])('fails with the status %i, which is %s', async (status, category) => {
-    says(status, 'what went wrong')
+  ])('classifies the status %i as %s', async (status, category) => {
+    respond(status, 'what went wrong')
     const failure = await failureOf(handler()(aRun(1).run))
     expect(failure).toMatchObject({ status, category })
     expect(failure.message).toBe(`127.0.0.1:${port} answered ${status}: what went wrong`)
   })
 
-  it('passes on how long the other side wants to be left alone', async () => {
-    says(429, '', { 'retry-after': '7' })
+  it('passes on Retry-After', async () => {
+    respond(429, '', { 'retry-after': '7' })
     expect(await failureOf(handler()(aRun(1).run))).toMatchObject({
       category: 'rate-limit',
       retryAfterMs: 7000,
     })
   })
 
-  it('quotes little of an answer, and in one line', async () => {
-    says(500, `a\r\n${'b'.repeat(5000)}`)
+  it('quotes the beginning of a response in one line', async () => {
+    respond(500, `a\r\n${'b'.repeat(5000)}`)
     const { message } = await failureOf(handler()(aRun(1).run))
     expect(message.length).toBeLessThan(400)
     expect(message).not.toMatch(/[\r\n]/)
   })
 
   it('never follows a redirect', async () => {
-    says(302, '', { location: `http://127.0.0.1:${port}/elsewhere` })
+    respond(302, '', { location: `http://127.0.0.1:${port}/elsewhere` })
     const failure = await failureOf(handler()(aRun(1).run))
     expect(failure).toMatchObject({ status: 302, category: 'permanent' })
     expect(failure.message).toContain('redirects are not supported')
-    expect(got).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
   it('ends a request when the run is aborted', async () => {
@@ -190,17 +190,17 @@ describe('httpHandler', () => {
     await expect(handler()(run)).rejects.toThrow()
     await closed
     await expect(handler()(run)).rejects.toThrow('the time is up')
-    expect(got).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
-  it('gives up when no answer comes in its own time', async () => {
+  it('times out after timeoutMs', async () => {
     const clock = fakeClock()
     answer = () => void clock.advance(5000)
     const failure = await failureOf(handler({ timeoutMs: 5000 }, clock)(aRun(1).run))
     expect(failure).toMatchObject({ name: 'TimeoutError', category: 'timeout' })
   })
 
-  it('fails when the other side hangs up', async () => {
+  it('fails when the server closes the connection', async () => {
     answer = (request) => request.socket.destroy()
     expect(await failureOf(handler()(aRun(1).run))).toMatchObject({ category: 'network' })
     answer = (request, response) => {
@@ -212,10 +212,10 @@ describe('httpHandler', () => {
 
   it.each([
     ['an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'],
-    ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n\r\n'],
+    ['not HTTP', 'SSH-2.0-OpenSSH_9.6\r\n\r\n'],
     ['too many headers', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`],
-    ['a status that there is not', 'HTTP/1.1 999 Odd\r\ncontent-length: 0\r\n\r\n'],
-  ])('fails when the answer is %s', async (_, raw) => {
+    ['an invalid status', 'HTTP/1.1 999 Odd\r\ncontent-length: 0\r\n\r\n'],
+  ])('fails when the response is %s', async (_, raw) => {
     const other = createTcpServer((socket) => {
       socket.on('error', () => {})
       socket.once('data', () => socket.write(raw))
@@ -227,21 +227,21 @@ describe('httpHandler', () => {
     other.close()
   })
 
-  it('does not call a name that leads to a private address', async () => {
+  it('does not call a host name that resolves to a private address', async () => {
     const failure = await failureOf(
       handler({ url: `http://localhost:${port}/`, private: false })(aRun(1).run),
     )
     expect(failure).toMatchObject({ code: 'EACCES', category: 'permission' })
     expect(failure.message).toMatch(/of localhost is private/)
-    expect(got).toHaveLength(0)
+    expect(requests).toHaveLength(0)
   })
 
-  it('calls it when it may', async () => {
+  it('calls a private address if that is allowed', async () => {
     await handler({ url: `http://localhost:${port}/` })(aRun(1).run)
-    expect(got).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
-  it('refuses a target that cannot be', () => {
+  it('rejects an invalid target', () => {
     expect(() => handler({ private: false })).toThrow(
       expect.objectContaining({ code: 'INVALID_CONFIG' }) as Error,
     )
@@ -279,7 +279,7 @@ describe('targetProblem', () => {
     'http://0.0.0.0/',
     'http://0/',
     'http://[::]/',
-  ])('refuses %s whatever is said', (url) => {
+  ])('rejects %s even if private addresses are allowed', (url) => {
     const problem = targetProblem({ url, private: true })
     expect(problem?.path).toEqual(['url'])
     expect(problem?.text).not.toContain('pw')
@@ -297,13 +297,13 @@ describe('targetProblem', () => {
     'a b',
     'a\r\nb',
     '',
-  ])('refuses the header %j', (name) => {
+  ])('rejects the header %j', (name) => {
     expect(targetProblem({ url: 'https://example.com/', headers: { [name]: 'x' } })).toMatchObject({
       path: ['headers', name],
     })
   })
 
-  it('takes a public URL and headers of one line', () => {
+  it('accepts a public URL and headers without line breaks', () => {
     const url = 'https://example.com:8443/a?b=c'
     expect(targetProblem({ url, headers: { authorization: 'Bearer x' } })).toBeUndefined()
     expect(targetProblem({ url, headers: { x: 'a\r\nb: c' } })).toBeDefined()

@@ -14,7 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), 'redrive-handler-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 describe('mailboxHandler', () => {
-  it('sends the payload byte for byte, and says whose it is', async () => {
+  it('sends the payload byte for byte, with the id of the letter', async () => {
     const url = `sqlite:${join(folder, 'mail.db')}#orders`
     const dlq = await DeadLetterQueue.open('memory:', { backoff: immediate() })
     dlq.handle('charge', mailboxHandler({ url }, systemClock))
@@ -34,7 +34,7 @@ describe('mailboxHandler', () => {
     await dlq.close()
   })
 
-  it('sends what others said about a letter only as far as any wire can carry it', async () => {
+  it('omits a content type and a trace that a broker cannot transport', async () => {
     const url = `sqlite:${join(folder, 'odd.db')}#orders`
     const handle = mailboxHandler({ url }, systemClock)
     const orders = await openMailbox(url)
@@ -55,7 +55,7 @@ describe('mailboxHandler', () => {
     await handle.close()
   })
 
-  it('fails the run when the mailbox cannot be opened, and tries again at the next run', async () => {
+  it('fails the run when the mailbox cannot be opened, and retries in the next run', async () => {
     const dlq = await DeadLetterQueue.open('memory:', { backoff: immediate(), maxRetries: 2 })
     const nowhere = join(folder, 'no', 'such', 'folder', 'mail.db')
     dlq.handle('charge', mailboxHandler({ url: `sqlite:${nowhere}#orders` }, systemClock))

@@ -32,8 +32,8 @@ async function open(
   return dlq
 }
 
-/** Has a loop take one message that fails for good, and gives its letter. */
-async function die(dlq: DeadLetterQueue, requests: Mailbox): Promise<DeadLetter> {
+/** Runs a loop that dead-letters one message, and returns its letter. */
+async function deadLetterOne(dlq: DeadLetterQueue, requests: Mailbox): Promise<DeadLetter> {
   let letter: DeadLetter | undefined
   const off = dlq.on('captured', (event) => (letter = event.letter))
   await new MainLoop({
@@ -47,7 +47,7 @@ async function die(dlq: DeadLetterQueue, requests: Mailbox): Promise<DeadLetter>
   return letter!
 }
 
-async function received(mailbox: Mailbox): Promise<Message> {
+async function receiveOne(mailbox: Mailbox): Promise<Message> {
   const [message] = await mailbox.receive({ waitSeconds: 5 })
   await message?.acknowledge()
   return message!
@@ -67,7 +67,7 @@ describe.each(['memory', 'sqlite', 'redis'] as const)(
     const { missing, begin } = kind === 'memory' ? memory : mailboxKinds[kind]
 
     it.skipIf(missing)(
-      'publishes to the mailbox, counts over all lives, and parks at the limit',
+      'publishes to the mailbox, counts the replays of all its letters, and parks at the limit',
       async () => {
         const ground = await begin()
         cleanups.push(() => ground.clear())
@@ -79,7 +79,7 @@ describe.each(['memory', 'sqlite', 'redis'] as const)(
           { headers: { tenant: 'acme' }, replyTo: 'replies', id: 'm-1' },
         )
 
-        const first = await die(dlq, requests)
+        const first = await deadLetterOne(dlq, requests)
         expect(first).toMatchObject({ replays: 0 })
         const replayed = await dlq.replay(first.id, 'mia')
         expect(replayed).toMatchObject({ state: 'resolved', replays: 1 })
@@ -90,7 +90,7 @@ describe.each(['memory', 'sqlite', 'redis'] as const)(
           note: 'published to mailbox requests',
         })
 
-        const second = await die(dlq, requests)
+        const second = await deadLetterOne(dlq, requests)
         expect(second.id).not.toBe(first.id)
         expect(second).toMatchObject({
           replays: 1,
@@ -101,7 +101,7 @@ describe.each(['memory', 'sqlite', 'redis'] as const)(
         expect(decodePayload(second.payload)).toEqual({ order: 1 })
         await dlq.replay(second.id)
 
-        const third = await die(dlq, requests)
+        const third = await deadLetterOne(dlq, requests)
         expect(third).toMatchObject({ replays: 2 })
         const parked = await dlq.replay(third.id)
         expect(parked).toMatchObject({ state: 'parked', reason: 'replay-limit', replays: 2 })
@@ -138,7 +138,7 @@ async function aDeadLetter(
   const dlq = await open(options, store)
   const requests = await aMailbox('requests')
   await requests.send({ order: 1 })
-  return { dlq, requests, letter: await die(dlq, requests) }
+  return { dlq, requests, letter: await deadLetterOne(dlq, requests) }
 }
 
 async function aMailbox(name: string): Promise<Mailbox> {
@@ -149,25 +149,25 @@ async function aMailbox(name: string): Promise<Mailbox> {
 }
 
 describe('DeadLetterQueue.replay', () => {
-  it('publishes what the letter was edited to', async () => {
+  it('publishes the edited payload', async () => {
     const { dlq, requests, letter } = await aDeadLetter()
     await dlq.edit(letter.id, { payload: { order: 2 }, reason: 'typo', by: 'mia' })
     await dlq.replay(letter.id)
-    expect((await received(requests)).value()).toEqual({ order: 2 })
+    expect((await receiveOne(requests)).value()).toEqual({ order: 2 })
   })
 
-  it('tells observers what became of the letter', async () => {
+  it('emits an event for the outcome', async () => {
     const { dlq, letter } = await aDeadLetter()
-    const heard: string[] = []
-    dlq.on('*', ({ type }) => heard.push(type))
+    const types: string[] = []
+    dlq.on('*', ({ type }) => types.push(type))
     await dlq.replay(letter.id)
     const { dlq: spent, letter: other } = await aDeadLetter({ maxReplays: 0 })
-    spent.on('*', ({ type }) => heard.push(type))
+    spent.on('*', ({ type }) => types.push(type))
     await spent.replay(other.id)
-    expect(heard).toEqual(['replayed', 'changed', 'parked', 'changed'])
+    expect(types).toEqual(['replayed', 'changed', 'parked', 'changed'])
   })
 
-  it('keeps the letter when the replay could not be recorded, and publishes one message for both tries', async () => {
+  it('keeps the letter when the replay could not be recorded, and publishes one message for both attempts', async () => {
     const store = interrupted(async () => {
       throw new Error('the process ended here')
     })
@@ -179,7 +179,7 @@ describe('DeadLetterQueue.replay', () => {
     expect(await requests.approximateCount()).toBe(1)
   })
 
-  it('keeps the letter when it could not be published', async () => {
+  it('keeps the letter when publishing fails', async () => {
     const { dlq, requests, letter } = await aDeadLetter()
     const failing = Object.assign(Object.create(requests) as Mailbox, {
       send: () => Promise.reject(new RedriveError('MAILBOX_UNAVAILABLE', 'the broker is away')),
@@ -189,7 +189,7 @@ describe('DeadLetterQueue.replay', () => {
     expect(await dlq.get(letter.id)).toEqual(letter)
   })
 
-  it('records a replay of a letter that somebody tagged meanwhile', async () => {
+  it('records a replay of a letter that was tagged concurrently', async () => {
     const store = interrupted(async (inner) => {
       const [letter] = (await inner.find({ limit: 1, payload: true })).items
       const by = { at: letter!.updatedAt, actor: 'tom', guard: 'version' } as const
@@ -201,7 +201,7 @@ describe('DeadLetterQueue.replay', () => {
     expect(await requests.approximateCount()).toBe(1)
   })
 
-  it('says so when the payload was edited while it was published', async () => {
+  it('rejects with VERSION_CONFLICT when the payload was edited concurrently', async () => {
     const store = interrupted(async (inner) => {
       const [letter] = (await inner.find({ limit: 1, payload: true })).items
       const by = { at: letter!.updatedAt, actor: 'tom', guard: 'version' } as const
@@ -214,7 +214,7 @@ describe('DeadLetterQueue.replay', () => {
     await expect(refusal).rejects.toThrow('was published to mailbox requests, but changed')
   })
 
-  it('refuses letters in other states, and unknown options', async () => {
+  it('rejects letters in other states, and unknown options', async () => {
     const { dlq, letter } = await aDeadLetter()
     await dlq.resolve(letter.id)
     await expect(dlq.replay(letter.id)).rejects.toMatchObject({ code: 'ILLEGAL_MOVE' })
@@ -225,8 +225,8 @@ describe('DeadLetterQueue.replay', () => {
   })
 })
 
-describe('the way back', () => {
-  it('goes to a mailbox of the option mailboxes, given by URL or open', async () => {
+describe('the replay route', () => {
+  it('is a mailbox of the option `mailboxes`, by URL or as an object', async () => {
     const { url, clear } = await mailboxKinds.sqlite.begin()
     cleanups.push(clear)
     const { letter } = await aDeadLetter()
@@ -242,51 +242,51 @@ describe('the way back', () => {
     const file = await openMailbox(url('requests'))
     cleanups.push(() => file.close())
     for (const mailbox of [file, opened])
-      expect((await received(mailbox)).value()).toEqual({ order: 1 })
+      expect((await receiveOne(mailbox)).value()).toEqual({ order: 1 })
   })
 
-  it('goes to a mailbox that a resolver finds, and never closes the resolver', async () => {
+  it('is a mailbox of the resolver, which is never closed', async () => {
     const { letter } = await aDeadLetter()
     const opened = await aMailbox('elsewhere')
-    const asked: string[] = []
+    const resolvedNames: string[] = []
     const store = memoryStore()
     await store.add([letter])
     const mailboxes = {
-      resolve: (name: string) => (asked.push(name), opened),
+      resolve: (name: string) => (resolvedNames.push(name), opened),
       close: () => Promise.reject(new Error('closed')),
     }
     const dlq = await DeadLetterQueue.open(store, { mailboxes })
     await dlq.replay(letter.id)
     await dlq.close()
-    expect(asked).toEqual(['requests'])
-    expect((await received(opened)).headers).toMatchObject({ 'redrive-replays': '1' })
+    expect(resolvedNames).toEqual(['requests'])
+    expect((await receiveOne(opened)).headers).toMatchObject({ 'redrive-replays': '1' })
   })
 
-  it('goes to another mailbox when one is named', async () => {
+  it('is another mailbox if `to` names one', async () => {
     const fixed = await aMailbox('requests-fixed')
     const { dlq, requests, letter } = await aDeadLetter({ mailboxes: { 'requests-fixed': fixed } })
     const now = await dlq.replay(letter.id, 'mia', { to: 'requests-fixed' })
     expect(now.history.at(-1)?.note).toBe('published to mailbox requests-fixed')
-    expect((await received(fixed)).value()).toEqual({ order: 1 })
+    expect((await receiveOne(fixed)).value()).toEqual({ order: 1 })
     expect(await requests.approximateCount()).toBe(0)
     await expect(dlq.replay(letter.id, 'mia', { to: 5 as never })).rejects.toMatchObject({
       code: 'ILLEGAL_MOVE',
     })
   })
 
-  it('leads an operation to a mailbox only when one is named', async () => {
+  it('exists for an operation only if `to` names a mailbox', async () => {
     const inbox = await aMailbox('inbox')
     const dlq = await open()
     const { id } = await dlq.enqueue({ type: 'charge-card', payload: { order: 1 } }, refused())
     await expect(dlq.replay(id)).rejects.toMatchObject({ code: 'NO_ROUTE' })
     await expect(dlq.replay(id)).rejects.toThrow('an operation without an address: use retry')
     expect(await dlq.replay(id, 'mia', { to: inbox })).toMatchObject({ replays: 1 })
-    expect(await received(inbox)).toMatchObject({
+    expect(await receiveOne(inbox)).toMatchObject({
       headers: { 'redrive-replays': '1', 'redrive-original-id': id },
     })
   })
 
-  it('says which mailbox is not known, and how to give it', async () => {
+  it('is rejected with the name of an unknown mailbox', async () => {
     const { dlq, requests, letter } = await aDeadLetter()
     await requests.close()
     const refusal = dlq.replay(letter.id)
@@ -298,16 +298,16 @@ describe('the way back', () => {
     expect(await dlq.get(letter.id)).toEqual(letter)
   })
 
-  it('asks which one when loops use two mailboxes of one name', async () => {
+  it('is rejected as ambiguous when loops use two mailboxes with one name', async () => {
     const { dlq, letter } = await aDeadLetter()
     const other = await aMailbox('requests')
     await other.send({ order: 2 })
-    await die(dlq, other)
+    await deadLetterOne(dlq, other)
     await expect(dlq.replay(letter.id)).rejects.toMatchObject({ code: 'NO_ROUTE' })
     expect(await dlq.replay(letter.id, 'mia', { to: other })).toMatchObject({ state: 'resolved' })
   })
 
-  it('of a letter of a tap is that tap, with its own limit', async () => {
+  it('is the tap for a letter of a tap, with the limit of the tap', async () => {
     const sent: [ReturnedLetter, number][] = []
     const tap = {
       returnToSource: async (...args: [ReturnedLetter, number]) => void sent.push(args),

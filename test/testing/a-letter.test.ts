@@ -5,20 +5,20 @@ import { claim, resolve } from '../../src/letter/moves.ts'
 import { aLetter } from '../../src/testing/index.ts'
 
 describe('aLetter', () => {
-  it('makes a pending letter that is due', () => {
+  it('creates a pending letter that is due', () => {
     const letter = aLetter()
     expect(letter.state).toBe('pending')
     expect(letter.retryAt! <= letter.deadLetteredAt).toBe(true)
     expect(letter.payload.size).toBe(letter.payload.bytes.length)
   })
 
-  it('makes ids that ascend', () => {
+  it('creates ascending ids', () => {
     const ids = Array.from({ length: 300 }, () => aLetter().id)
     expect(ids.toSorted()).toEqual(ids)
     expect(new Set(ids).size).toBe(300)
   })
 
-  it.each(states)('gives a letter that is %s what such letters have', (state) => {
+  it.each(states)('sets the fields of a letter that is %s', (state) => {
     const letter = aLetter({ state })
     const atRest = state !== 'pending' && state !== 'retrying'
     expect({
@@ -35,7 +35,7 @@ describe('aLetter', () => {
     expect(letter.history.at(-1)?.to).toBe(state)
   })
 
-  it('takes what the test wants to be different', () => {
+  it('applies overrides', () => {
     const failure = { name: 'E', message: 'm', causes: [], at: '2026-01-02T00:00:00.000Z' }
     const letter = aLetter({ queue: 'mail', failure, state: 'parked', reason: 'operator' })
     expect(letter).toMatchObject({
@@ -55,7 +55,7 @@ describe('aLetter', () => {
     }
   })
 
-  it('makes letters that can be moved', () => {
+  it('creates letters that every move accepts', () => {
     const leased = claim(aLetter(), { worker: 'w', atMs: 0, leaseMs: 10 })
     const by = { at: leased.updatedAt, actor: 'w', guard: 'epoch' } as const
     expect(resolve(leased, by).set.state).toBe('resolved')

@@ -6,11 +6,11 @@ import type { Rule } from '../../src/policy/rule.ts'
 import { checkCorpus, corpus, reviveError, type CorpusCase } from '../../src/testing/index.ts'
 
 describe('corpus', () => {
-  it('is judged right, every case', () => {
+  it('is classified as expected in every case', () => {
     expect(checkCorpus(corpus)).toEqual([])
   })
 
-  it('is large, says where each case is from, and calls no two the same', () => {
+  it('is large, names the origin of each case, and has unique titles', () => {
     expect(corpus.length).toBeGreaterThan(380)
     expect(new Set(corpus.map(({ title }) => title)).size).toBe(corpus.length)
     expect(corpus.filter(({ from }) => from === '')).toEqual([])
@@ -30,20 +30,20 @@ describe('checkCorpus', () => {
     expect: { category: 'permanent', detail: null, template: 'card' },
   }
 
-  it('lists what is not as expected, as data', () => {
+  it('returns each difference as data', () => {
     expect(checkCorpus([declined])).toEqual([
       { title: 'a declined card', field: 'category', expected: 'permanent', actual: 'unknown' },
       { title: 'a declined card', field: 'template', expected: 'card', actual: undefined },
     ])
   })
 
-  it('asks the rules that are given', () => {
+  it('uses the given rules', () => {
     const when = { errorName: 'CardDeclined' }
     const rules = [{ name: 'card', when, category: 'permanent' as const, hint: 'Call them.' }]
     expect(checkCorpus([declined], rules)).toEqual([])
   })
 
-  it('has nothing against the example in docs/concepts/policies.md', () => {
+  it('accepts the example in docs/concepts/policies.md', () => {
     const path = join(import.meta.dirname, '../../docs/concepts/policies.md')
     const text = readFileSync(path, 'utf8')
     const written = (found: RegExp): unknown =>
@@ -54,7 +54,7 @@ describe('checkCorpus', () => {
     expect(checkCorpus([...corpus, ...mine], rules)).toEqual([])
   })
 
-  it('judges in the queue of the case', () => {
+  it('classifies in the queue of the case', () => {
     const slow: CorpusCase = {
       title: 'slow',
       from: 'a tool',
@@ -67,7 +67,7 @@ describe('checkCorpus', () => {
 })
 
 describe('reviveError', () => {
-  it('makes an error with its classes, name, properties, cause and members', () => {
+  it('creates an error with its classes, name, properties, cause and members', () => {
     const error = reviveError({
       class: ['RateLimitError', 'APIError', 'TypeError'],
       name: 'Limited',
@@ -91,7 +91,7 @@ describe('reviveError', () => {
     expect(error.errors[1]).toBeInstanceOf(Error)
   })
 
-  it('takes the class for the name, and Error for the class', () => {
+  it('defaults the name to the class, and the class to Error', () => {
     expect(reviveError({ message: 'x' })).toMatchObject({ name: 'Error', message: 'x' })
     expect(reviveError({ class: ['Own'], message: 'x' })).toMatchObject({ name: 'Own' })
     expect(reviveError({ class: ['Own'], name: 'Error', message: 'x' })).toMatchObject({
@@ -99,7 +99,7 @@ describe('reviveError', () => {
     })
   })
 
-  it('makes a DOMException, an error of another realm, and what is no error at all', () => {
+  it('creates a DOMException, an error of another realm, and values that are not errors', () => {
     const aborted = reviveError({ class: ['DOMException'], name: 'AbortError', message: 'x' })
     expect(aborted).toBeInstanceOf(DOMException)
     expect(aborted).toMatchObject({ name: 'AbortError' })

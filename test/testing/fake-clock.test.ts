@@ -3,14 +3,14 @@ import { sleep } from '../../src/clock/clock.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
 describe('fakeClock', () => {
-  it('stands still until it is advanced', async () => {
+  it('does not move until it is advanced', async () => {
     const clock = fakeClock(1000)
     expect([clock.now(), clock.mono()]).toEqual([1000, 0])
     await clock.advance(250)
     expect([clock.now(), clock.mono()]).toEqual([1250, 250])
   })
 
-  it('fires timers in the order they fall due, each at its own moment', async () => {
+  it('fires timers in order, each at its own time', async () => {
     const clock = fakeClock(0)
     const fired: [string, number][] = []
     for (const [name, ms] of [
@@ -31,7 +31,7 @@ describe('fakeClock', () => {
     expect(clock.pending()).toBe(1)
   })
 
-  it('fires timers that a chain of promises sets on the way', async () => {
+  it('fires timers that promises set during an advance', async () => {
     const clock = fakeClock(0)
     const woke: number[] = []
     const walk = async (): Promise<void> => {
@@ -47,7 +47,7 @@ describe('fakeClock', () => {
     expect(woke).toEqual([10, 20, 30, 40, 50])
   })
 
-  it('fires a timer without delay at the next advance, even by nothing', async () => {
+  it('fires a timer without delay at the next advance, even by 0', async () => {
     const clock = fakeClock()
     let fired = 0
     clock.timer(0, () => fired++)
@@ -57,7 +57,7 @@ describe('fakeClock', () => {
     expect(fired).toBe(2)
   })
 
-  it('does not fire what was cancelled, also by another timer', async () => {
+  it('does not fire a cancelled timer, even if another timer cancelled it', async () => {
     const clock = fakeClock()
     const fired: string[] = []
     const cancel = clock.timer(10, () => fired.push('cancelled'))
@@ -69,7 +69,7 @@ describe('fakeClock', () => {
     expect(fired).toEqual([])
   })
 
-  it('bears a timer however far away', async () => {
+  it('supports timers years ahead', async () => {
     const clock = fakeClock(0)
     const year = 365 * 86_400_000
     let firedAt = 0
@@ -89,7 +89,7 @@ describe('fakeClock', () => {
     expect([clock.now(), clock.mono(), fired]).toEqual([10, 10, 1])
   })
 
-  it('draws the same from the same seed, and something else from another', () => {
+  it('returns the same random numbers for the same seed only', () => {
     const draws = (seed: number): number[] => {
       const clock = fakeClock(0, seed)
       return Array.from({ length: 20 }, () => clock.random())
@@ -100,7 +100,7 @@ describe('fakeClock', () => {
     expect(new Set(draws(7)).size).toBe(20)
   })
 
-  it('makes the same ids from the same seed, without changing what it draws', () => {
+  it('creates the same ids for the same seed, without changing its random numbers', () => {
     const [one, two, quiet] = [fakeClock(0, 7), fakeClock(0, 7), fakeClock(0, 7)]
     const ids = Array.from({ length: 500 }, () => one.id())
     expect(Array.from({ length: 500 }, () => two.id())).toEqual(ids)
@@ -109,7 +109,7 @@ describe('fakeClock', () => {
     expect(one.random()).toBe(quiet.random())
   })
 
-  it('makes version 7 ids of its own time', async () => {
+  it('creates version 7 ids from its own time', async () => {
     const clock = fakeClock(0x0123456789ab)
     expect(clock.id()).toMatch(/^01234567-89ab-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
   })

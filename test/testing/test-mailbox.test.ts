@@ -14,7 +14,7 @@ function bench(clock: FakeClock): Promise<ClosableMailboxBench> {
 runMailboxContract('testMailbox', () => bench(fakeClock()))
 
 describe('testMailbox', () => {
-  it('records what was sent', async () => {
+  it('records sent messages', async () => {
     const mailbox = testMailbox({ name: 'requests' })
     const id = await mailbox.send({ n: 1 }, { headers: { a: 'b' }, replyTo: 'r', delaySeconds: 5 })
     await mailbox.send(new Uint8Array([0xff]), { contentType: 'application/json' })
@@ -31,7 +31,7 @@ describe('testMailbox', () => {
     ])
   })
 
-  it('records how deliveries ended', async () => {
+  it('records the outcome of deliveries', async () => {
     const mailbox = testMailbox()
     for (const id of ['a', 'b', 'c']) await mailbox.send(id, { id })
     const [a, b, c] = await mailbox.receive({ max: 3 })
@@ -45,7 +45,7 @@ describe('testMailbox', () => {
     ])
   })
 
-  it('fails on request, as often as asked, and does nothing then', async () => {
+  it('fails on request for the given number of calls, without effect', async () => {
     const mailbox = testMailbox()
     const full = new Error('the disk is full')
     mailbox.failNext('send', full, 2)
@@ -68,12 +68,12 @@ describe('testMailbox', () => {
     await message!.acknowledge()
   })
 
-  it('refuses to fail what it does not know, and unknown options', () => {
+  it('rejects unknown operations in failNext, and unknown options', () => {
     expect(() => testMailbox().failNext('ack' as 'nack')).toThrow('did you mean "acknowledge"?')
     expect(() => testMailbox({ names: 'a' } as object)).toThrow('did you mean "name"?')
   })
 
-  it('delivers again what nobody settled, and refuses the old receipts', async () => {
+  it('redelivers unsettled messages, and rejects the old receipts', async () => {
     const mailbox = testMailbox()
     for (const id of ['a', 'b']) await mailbox.send(id, { id })
     const [a] = await mailbox.receive({ max: 2 })
@@ -85,14 +85,14 @@ describe('testMailbox', () => {
     expect(await mailbox.receive({ max: 2 })).toHaveLength(2)
   })
 
-  it('lets time pass: delays end, receipts lapse, retention ends messages', async () => {
+  it('follows its clock: delays end, receipts expire, retention removes messages', async () => {
     const mailbox = testMailbox({ retentionSeconds: 3600 })
     let expired = 0
     mailbox.on('expired', ({ count }) => (expired += count))
     await mailbox.send('later', { delaySeconds: 60 })
-    const asked = mailbox.receive({ waitSeconds: 120, visibilitySeconds: 30 })
+    const receiving = mailbox.receive({ waitSeconds: 120, visibilitySeconds: 30 })
     await mailbox.advance(60_000)
-    expect(await asked).toHaveLength(1)
+    expect(await receiving).toHaveLength(1)
     await mailbox.advance(30_000)
     expect(await mailbox.receive({ visibilitySeconds: 30 })).toHaveLength(1)
     await mailbox.advance(3_600_000)
@@ -100,7 +100,7 @@ describe('testMailbox', () => {
     expect(expired).toBe(1)
   })
 
-  it('serves a loop: its replies and dead letters can be looked at', async () => {
+  it('records the replies and dead letters of a loop', async () => {
     const clock = fakeClock()
     const requests = testMailbox({ name: 'orders', clock })
     const dead = testMailbox({ name: 'orders-dlq', clock })

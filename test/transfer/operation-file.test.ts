@@ -141,7 +141,7 @@ describe('readOperationFile', () => {
       expect(readOne({ error: { message: 'x', category: odd } }).category).toBe('unknown')
   })
 
-  it('puts an error into the group of a live capture of it', async () => {
+  it('gives an error the group of a live capture', async () => {
     const dlq = await DeadLetterQueue.open('memory:')
     const errors = [
       new Error('the answer 17 was wrong'),
@@ -158,7 +158,7 @@ describe('readOperationFile', () => {
     await dlq.close()
   })
 
-  it('keeps the payload as JSON that gives the same value', () => {
+  it('stores the payload as JSON with the same value', () => {
     const { payload } = readOne()
     expect(payload.contentType).toBe('application/json')
     expect(Buffer.from(payload.bytes).toString()).toBe('{"prompt":"hello","n":[1,null,true]}')
@@ -175,17 +175,17 @@ describe('readOperationFile', () => {
     expect(readOne({ status })).toMatchObject({ state, ...(reason ? { reason } : {}) })
   })
 
-  it('makes an item that was being retried due at once', () => {
+  it('makes an item that was being retried due immediately', () => {
     expect(readOne({ status: 'retrying' }).retryAt).toBe('2025-06-01T12:01:00.000Z')
   })
 
-  it('gives an item that waits for review an undecided review with its notes', () => {
+  it('reads an item that waits for review with an undecided review and its notes', () => {
     const metadata = { reviewed: true, reviewedAt: enqueuedAt, reviewedBy: 'system', notes: 'look' }
     const { review } = readOne({ status: 'manual_review', metadata })
     expect(review).toEqual({ neededSince: '2025-06-01T12:00:00.000Z', note: 'look' })
   })
 
-  it('gives an item that was reviewed and went on its decided review', () => {
+  it('reads a reviewed item with its decided review', () => {
     const metadata = { reviewed: true, reviewedAt: enqueuedAt, reviewedBy: 'ada' }
     expect(readOne({ metadata }).review).toMatchObject({
       decidedBy: 'ada',
@@ -193,7 +193,7 @@ describe('readOperationFile', () => {
     })
   })
 
-  it('gives the same item the same id each time, and one that sorts by its time', () => {
+  it('derives the same id for the same item, sorted by its time', () => {
     const [first, again] = [readOne(), readOne({ status: 'success', updatedAt: enqueuedAt + 9 })]
     expect(first.id).toBe(again.id)
     expect(first.id).toMatch(
@@ -212,13 +212,13 @@ describe('readOperationFile', () => {
     ['rate_limit', 'rate-limit'],
     ['TIMEOUT', 'timeout'],
     ['configuration', 'unknown'],
-  ])('reads the category %s as %s and gives it back', (category, ours) => {
+  ])('reads the category %s as %s and writes it back', (category, ours) => {
     const letter = readOne({ error: { category, message: 'm' } })
     expect(letter.category).toBe(ours)
     expect(JSON.parse(writeOperationFile([letter]))).toMatchObject([{ error: { category } }])
   })
 
-  it('needs little', () => {
+  it('accepts an item with only the required fields', () => {
     const least = {
       id: 'x',
       enqueuedAt: 0,
@@ -233,7 +233,7 @@ describe('readOperationFile', () => {
     ])
   })
 
-  it('tells bad items by their place and reads the others', () => {
+  it('reports invalid items by their index and reads the others', () => {
     const { letters, problems } = read(
       null,
       anItem(),
@@ -263,7 +263,7 @@ describe('readOperationFile', () => {
     ['[{"id":', 'not JSON'],
     ['null', 'array'],
     ['['.repeat(200_000), 'not JSON'],
-  ])('refuses what is no file of items', (text, why) => {
+  ])('rejects a file that is not an array of items', (text, why) => {
     expect(() => readOperationFile(text)).toThrowError(
       expect.objectContaining({
         code: 'INVALID_INPUT',
@@ -272,7 +272,7 @@ describe('readOperationFile', () => {
     )
   })
 
-  it('takes keys that mean something to JavaScript as any other', () => {
+  it('treats __proto__ and constructor as ordinary keys', () => {
     const text = JSON.stringify([anItem()]).replace(
       '"enqueuedBy"',
       '"__proto__":{"polluted":1},"constructor":2,"enqueuedBy"',
@@ -283,7 +283,7 @@ describe('readOperationFile', () => {
     expect(({} as { polluted?: number }).polluted).toBeUndefined()
   })
 
-  it('bounds a long history and says how much it left out', () => {
+  it('limits a long history and counts the omitted entries', () => {
     const history = Array.from({ length: 300 }, (_, index) => ({
       timestamp: index,
       action: 'retry',
@@ -298,7 +298,7 @@ describe('readOperationFile', () => {
     ])
   })
 
-  it('never throws on anything that is an array', () => {
+  it('never throws for an array of any items', () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(fc.jsonValue(), hostileItem)), (items) => {
         const { letters, problems } = readOperationFile(JSON.stringify(items))
@@ -315,7 +315,7 @@ const hostileItem = fc
 
 describe('writeOperationFile', () => {
   it.each(['queued', 'success', 'failed', 'abandoned', 'manual_review'])(
-    'gives back an item in %s as it was',
+    'writes an item with status %s unchanged',
     (status) => {
       const metadata = {
         enqueuedBy: 'system',
@@ -352,14 +352,14 @@ describe('writeOperationFile', () => {
     ['a JS value', { when: new Date(0), big: 7n }],
     ['nothing', undefined],
     ['text', 'plain'],
-  ])('keeps %s bit by bit', (_, value) => {
+  ])('preserves %s byte for byte', (_, value) => {
     const payload = encodePayload(value)
     const { letters } = readOperationFile(writeOperationFile([aLetter({ payload })]))
     expect(Buffer.from(letters[0]!.payload.bytes)).toEqual(Buffer.from(payload.bytes))
     expect(letters[0]!.payload.contentType).toBe(payload.contentType)
   })
 
-  it('keeps JSON that is spelt in its own way', () => {
+  it('preserves unusual JSON notation', () => {
     const payload = encodePayload(
       Buffer.from('{ "n": 1.0, "n": 12345678901234567890 }'),
       'application/json',
@@ -368,14 +368,14 @@ describe('writeOperationFile', () => {
     expect(Buffer.from(letters[0]!.payload.bytes).toString()).toContain('12345678901234567890')
   })
 
-  it('reads back what it wrote, as far as the format goes', () => {
+  it('writes every field of the format so that it can be read back', () => {
     fc.assert(
       fc.property(anyLetter, (letter) => {
         const text = writeOperationFile([letter])
         const { letters, problems } = readOperationFile(text)
         expect(problems).toEqual([])
         const [again] = letters
-        for (const key of keptKeys) expect(again![key], key).toEqual(letter[key])
+        for (const key of formatKeys) expect(again![key], key).toEqual(letter[key])
         expect(Buffer.from(again!.payload.bytes)).toEqual(Buffer.from(letter.payload.bytes))
         expect(
           again!.history.map(({ at, action, to, actor, note }) => ({
@@ -400,7 +400,7 @@ describe('writeOperationFile', () => {
   })
 })
 
-const keptKeys = [
+const formatKeys = [
   'id',
   'queue',
   'state',
@@ -420,7 +420,7 @@ const keptKeys = [
   'updatedAt',
 ] as const
 
-const moment = fc
+const timestamp = fc
   .date({ min: new Date(0), max: new Date(8e12), noInvalidDate: true })
   .map((date) => date.toISOString())
 const text = fc.string({ unit: 'grapheme', maxLength: 20 })
@@ -435,8 +435,8 @@ const name = fc.constantFrom(
   '__proto__',
   'notes',
 )
-const standing = fc.oneof(
-  fc.record({ state: fc.constant<State>('pending'), retryAt: moment }),
+const stateFields = fc.oneof(
+  fc.record({ state: fc.constant<State>('pending'), retryAt: timestamp }),
   fc.record({
     state: fc.constant<State>('exhausted'),
     reason: fc.constant('retries-exhausted' as const),
@@ -445,11 +445,11 @@ const standing = fc.oneof(
   fc.record({
     state: fc.constant<State>('parked'),
     reason: fc.constantFrom(...reasons),
-    review: fc.record({ neededSince: moment, note: text }),
+    review: fc.record({ neededSince: timestamp, note: text }),
   }),
 )
 const entry = fc.record({
-  at: moment,
+  at: timestamp,
   actor: fc.constantFrom('import', 'capture', 'w1', 'ada'),
   action: fc.constantFrom(
     'claim' as const,
@@ -463,9 +463,9 @@ const entry = fc.record({
 })
 const anyLetter = fc
   .record({
-    standing,
-    at: moment,
-    updatedAt: moment,
+    stateFields,
+    at: timestamp,
+    updatedAt: timestamp,
     queue: fc.constantFrom('orders', 'λ', 'a b'),
     metadata: fc.dictionary(name, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }),
     tags: fc.array(text, { maxLength: 3 }),
@@ -477,7 +477,7 @@ const anyLetter = fc
     retries: fc.nat(9),
     message: text,
   })
-  .map(({ standing: stands, at, history, task, message, metadata, ...rest }): DeadLetter => {
+  .map(({ stateFields: fields, at, history, task, message, metadata, ...rest }): DeadLetter => {
     const failure = { name: 'Error', message, causes: [], at }
     const capture = {
       at,
@@ -486,11 +486,11 @@ const anyLetter = fc
       from: null,
       to: 'pending' as const,
     }
-    const { retryAt: _retryAt, review: _review, ...letter } = aLetter({ state: stands.state })
+    const { retryAt: _retryAt, review: _review, ...letter } = aLetter({ state: fields.state })
     return {
       ...letter,
       ...rest,
-      ...stands,
+      ...fields,
       ...(task ? { task } : {}),
       metadata: JSON.parse(JSON.stringify(metadata)) as DeadLetter['metadata'],
       failure,
@@ -501,7 +501,7 @@ const anyLetter = fc
   })
 
 describe('importOperationFile', () => {
-  it('adds what is new, and nothing the second time', async () => {
+  it('adds new items, and nothing the second time', async () => {
     const store = memoryStore()
     await store.open()
     const file = JSON.stringify([anItem(), anItem({ id: 'second' }), { id: 'bad' }])
@@ -515,7 +515,7 @@ describe('importOperationFile', () => {
     expect((await store.find({})).items).toHaveLength(2)
   })
 
-  it('tells what found no room', async () => {
+  it('reports items that exceed maxItems', async () => {
     const store = memoryStore()
     await store.open()
     const file = JSON.stringify([anItem(), anItem({ id: 'second' })])

@@ -54,7 +54,7 @@ async function rawOn(
     }
   }
   return {
-    raw: (messages, together) => runWorkers(messages, together, () => trip(1)),
-    batched: (messages, together) => inBatches(messages, together, trip),
+    raw: (messages, inFlight) => runWorkers(messages, inFlight, () => trip(1)),
+    batched: (messages, inFlight) => inBatches(messages, inFlight, trip),
   }
 }

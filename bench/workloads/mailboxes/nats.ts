@@ -49,13 +49,13 @@ async function rawOn(connection: NatsConnection, stream: string): Promise<Raw> {
   })
   const client = jetstream(connection)
   const consumer = await client.consumers.get(stream, 'raw')
-  return async (messages, together) => {
+  return async (messages, inFlight) => {
     const arrived = inbox<JsMsg>()
     const consuming = await consumer.consume({
-      max_messages: together,
+      max_messages: inFlight,
       callback: (message) => arrived.put(message),
     })
-    await runWorkers(messages, together, async () => {
+    await runWorkers(messages, inFlight, async () => {
       await client.publish(stream, body())
       await (await arrived.next()).ackAck()
     })

@@ -16,7 +16,7 @@ export interface Pair {
  * Sends, receives and deletes messages with a number of them in flight: as durable as a mailbox,
  * without its features.
  */
-export type Raw = (messages: number, together: number) => Promise<void>
+export type Raw = (messages: number, inFlight: number) => Promise<void>
 
 const bodyBytes = 1024
 let bodies = 0
@@ -30,7 +30,7 @@ export function body(): Buffer<ArrayBuffer> {
 /** Runs concurrent workers, each with one trip at a time, until all trips are made. */
 export async function runWorkers(
   trips: number,
-  together: number,
+  inFlight: number,
   trip: () => Promise<void>,
 ): Promise<void> {
   let left = trips
@@ -40,16 +40,16 @@ export async function runWorkers(
       await trip()
     }
   }
-  await Promise.all(Array.from({ length: together }, work))
+  await Promise.all(Array.from({ length: inFlight }, work))
 }
 
 /** Runs batches of at most this size, one after the other. */
 export async function inBatches(
   messages: number,
   size: number,
-  carry: (count: number) => Promise<void> | void,
+  runBatch: (count: number) => Promise<void> | void,
 ): Promise<void> {
-  for (let done = 0; done < messages; done += size) await carry(Math.min(size, messages - done))
+  for (let done = 0; done < messages; done += size) await runBatch(Math.min(size, messages - done))
 }
 
 /** A queue of pushed messages for consumers that take one at a time. */
@@ -59,16 +59,16 @@ export interface Inbox<T> {
 }
 
 export function inbox<T>(): Inbox<T> {
-  const here: T[] = []
+  const items: T[] = []
   const waiting: ((one: T) => void)[] = []
   return {
     put: (one) => {
       const take = waiting.shift()
       if (take) take(one)
-      else here.push(one)
+      else items.push(one)
     },
     next: () => {
-      const one = here.shift()
+      const one = items.shift()
       return one === undefined ? new Promise((take) => waiting.push(take)) : Promise.resolve(one)
     },
   }

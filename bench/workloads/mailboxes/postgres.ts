@@ -59,9 +59,9 @@ async function rawOn(pool: Pool, schema: string): Promise<{ raw: Raw; batched: R
     }
   }
   return {
-    raw: (messages, together) => runWorkers(messages, together, () => trip(1)),
-    batched: (messages, together) => {
-      const count = together / poolSize
+    raw: (messages, inFlight) => runWorkers(messages, inFlight, () => trip(1)),
+    batched: (messages, inFlight) => {
+      const count = inFlight / poolSize
       return runWorkers(Math.ceil(messages / count), poolSize, () => trip(count))
     },
   }

@@ -46,12 +46,12 @@ async function rawOn(connection: ChannelModel, queue: string): Promise<Raw> {
         else resolve()
       }),
     )
-  return async (messages, together) => {
+  return async (messages, inFlight) => {
     const receiving = await connection.createChannel()
-    await receiving.prefetch(together)
+    await receiving.prefetch(inFlight)
     const arrived = inbox<ConsumeMessage>()
     await receiving.consume(queue, (message) => message && arrived.put(message))
-    await runWorkers(messages, together, async () => {
+    await runWorkers(messages, inFlight, async () => {
       await send()
       receiving.ack(await arrived.next())
     })

@@ -43,5 +43,5 @@ function rawOn(client: Awaited<ReturnType<typeof connectClient>>, prefix: string
     const taken = await client.lMove(waiting, working, 'RIGHT', 'LEFT')
     await client.lRem(working, -1, taken!)
   }
-  return (messages, together) => runWorkers(messages, together, trip)
+  return (messages, inFlight) => runWorkers(messages, inFlight, trip)
 }

@@ -58,7 +58,7 @@ function rawOn(db: DatabaseSync): { raw: Raw; batched: Raw } {
     })
   }
   return {
-    raw: (messages, together) => runWorkers(messages, together, async () => trip(1)),
-    batched: (messages, together) => inBatches(messages, together, trip),
+    raw: (messages, inFlight) => runWorkers(messages, inFlight, async () => trip(1)),
+    batched: (messages, inFlight) => inBatches(messages, inFlight, trip),
   }
 }

@@ -50,17 +50,17 @@ async function rawOn(client: SQSClient): Promise<{ raw: Raw; batched: Raw }> {
     }))
     await client.send(new SendMessageBatchCommand({ QueueUrl, Entries: bodies }))
     for (let left = count; left > 0;) {
-      const ask = { QueueUrl, MaxNumberOfMessages: left, WaitTimeSeconds: 20 }
-      const { Messages = [] } = await client.send(new ReceiveMessageCommand(ask))
+      const request = { QueueUrl, MaxNumberOfMessages: left, WaitTimeSeconds: 20 }
+      const { Messages = [] } = await client.send(new ReceiveMessageCommand(request))
       const Entries = Messages.map(({ ReceiptHandle }, n) => ({ Id: String(n), ReceiptHandle }))
       await client.send(new DeleteMessageBatchCommand({ QueueUrl, Entries }))
       left -= Messages.length
     }
   }
   return {
-    raw: (messages, together) => runWorkers(messages, together, () => trip(1)),
-    batched: (messages, together) =>
-      runWorkers(Math.ceil(messages / maxBatch), Math.ceil(together / maxBatch), () =>
+    raw: (messages, inFlight) => runWorkers(messages, inFlight, () => trip(1)),
+    batched: (messages, inFlight) =>
+      runWorkers(Math.ceil(messages / maxBatch), Math.ceil(inFlight / maxBatch), () =>
         trip(maxBatch),
       ),
   }

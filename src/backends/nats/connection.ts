@@ -14,7 +14,8 @@ import {
 } from '@nats-io/transport-node'
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { hasMethods, refuseClient } from '../injected-client.ts'
+import { hasMethods } from '../../letter/reading.ts'
+import { refuseClient } from '../injected-client.ts'
 import { Pull, type PullRequest, type PullContext } from './pull.ts'
 import { toRedriveError } from './errors.ts'
 

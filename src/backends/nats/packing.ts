@@ -2,14 +2,12 @@ import { headers as newHeaders, type Msg, type MsgHdrs } from '@nats-io/transpor
 import type { Delivery, OutgoingMessage } from '../../mailbox.ts'
 import { ascii } from '../ascii.ts'
 import { maxVisibilitySeconds } from '../bounds.ts'
+import { isStringRecord, parseMeta, type MessageMeta } from '../message-meta.ts'
 
 /** The header of our own messages: what NATS has no field for, as JSON. */
 const metaHeader = 'Redrive'
 
-interface Meta {
-  id: string
-  type: string
-  replyTo?: string
+interface Meta extends MessageMeta {
   delayMs?: number
   /** Headers that the protocol would change. */
   odd?: Record<string, string>
@@ -69,7 +67,7 @@ export function toOutgoingMessage(
   fallbackId: string,
 ): OutgoingMessage & Delay {
   const plain = plainHeaders(headers)
-  const meta = metaIn(headers)
+  const meta = parseMeta<Meta>(headers?.get(metaHeader), isNatsMeta)
   if (!meta)
     return {
       id: foreignId(headers) ?? fallbackId,
@@ -144,38 +142,11 @@ function foreignId(headers: MsgHdrs | undefined): string | undefined {
   return id !== '' && id.length <= 200 ? id : undefined
 }
 
-function metaIn(headers: MsgHdrs | undefined): Meta | undefined {
-  const text = headers?.get(metaHeader) ?? ''
-  if (text === '') return undefined
-  try {
-    const meta: unknown = JSON.parse(text)
-    return isMeta(meta) ? meta : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function isMeta(value: unknown): value is Meta {
-  if (typeof value !== 'object' || value === null) return false
-  const { id, type, replyTo, delayMs, odd } = value as Record<string, unknown>
-  return (
-    typeof id === 'string' &&
-    typeof type === 'string' &&
-    (replyTo === undefined || typeof replyTo === 'string') &&
-    (delayMs === undefined || isDelay(delayMs)) &&
-    (odd === undefined || isStringRecord(odd))
-  )
+function isNatsMeta({ delayMs, odd }: Record<string, unknown>): boolean {
+  return (delayMs === undefined || isDelay(delayMs)) && (odd === undefined || isStringRecord(odd))
 }
 
 /** Anybody may write the header: a value that our mailboxes would reject was not written by one. */
 function isDelay(value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= maxVisibilitySeconds * 1000
-}
-
-function isStringRecord(value: unknown): value is Record<string, string> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    Object.values(value).every((one) => typeof one === 'string')
-  )
 }

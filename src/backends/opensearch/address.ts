@@ -1,9 +1,9 @@
 import { RedriveError } from '../../errors.ts'
 import { urlSettings } from '../url.ts'
 
-/** The server, and the names of our indices. */
+/** The server, and the names of the indices. */
 export interface Address {
-  /** With scheme and port, without a user. */
+  /** The URL of the server: scheme, host and port, without a user. */
   node: string
   auth?: { username: string; password: string }
   prefix: string
@@ -16,7 +16,7 @@ export interface Address {
 /** The name of the index in the workflow design, so that its queries work unchanged. */
 const defaultAlias = 'mahavishnu_dlq'
 
-/** What can be set by an option as well as in the URL. */
+/** Settings of the URL that an option can replace. */
 export interface AddressOptions {
   prefix?: string | undefined
   replicas?: number | undefined
@@ -30,8 +30,8 @@ const schemes: Record<string, string> = {
   'https:': 'https:',
 }
 
-/** Valid index names, with room for our suffixes. */
-const prefixes = /^[a-z0-9][a-z0-9_.-]{0,199}$/
+/** Valid names of indices, short enough for a suffix. */
+const namePattern = /^[a-z0-9][a-z0-9_.-]{0,199}$/
 
 /**
  * Parses `opensearch://user:password@host:9200/prefix?replicas=1&alias=name`; `opensearchs:` is the
@@ -42,32 +42,32 @@ export function addressOf(url: string, options: AddressOptions = {}): Address {
   const scheme = parsed && schemes[parsed.protocol]
   if (!parsed || !scheme || parsed.hostname === '')
     throw invalid('the URL of an OpenSearch store must be like opensearch://host:9200/prefix')
-  const name = options.prefix ?? (parsed.pathname.replaceAll('/', '') || 'redrive')
-  if (!prefixes.test(name))
+  const prefix = options.prefix ?? (parsed.pathname.replaceAll('/', '') || 'redrive')
+  if (!namePattern.test(prefix))
     throw invalid(
-      `the prefix must consist of lower-case letters, digits, - _ or ., not ${quoted(name)}`,
+      `prefix must consist of lower-case letters, digits, - _ or ., not ${quoted(prefix)}`,
     )
   const auth = parsed.username && {
     username: decodeURIComponent(parsed.username),
     password: decodeURIComponent(parsed.password),
   }
-  const settings = settingsIn(parsed.searchParams)
+  const settings = settingsOf(parsed.searchParams)
   const replicas = options.replicas ?? settings.replicas
   const alias = options.alias ?? settings.alias ?? defaultAlias
-  if (alias !== false && !prefixes.test(alias))
+  if (alias !== false && !namePattern.test(alias))
     throw invalid(
       `alias must consist of lower-case letters, digits, - _ or ., not ${quoted(alias)}`,
     )
   return {
     node: `${scheme}//${parsed.hostname}:${parsed.port || (scheme === 'https:' ? '443' : '9200')}`,
-    prefix: name,
+    prefix,
     ...(auth ? { auth } : {}),
     ...(replicas === undefined ? {} : { replicas }),
     ...(alias === false ? {} : { alias }),
   }
 }
 
-function settingsIn(query: URLSearchParams): Pick<AddressOptions, 'replicas' | 'alias'> {
+function settingsOf(query: URLSearchParams): Pick<AddressOptions, 'replicas' | 'alias'> {
   const { replicas, alias } = urlSettings('OpenSearch URL', query, ['replicas', 'alias'])
   if (replicas !== undefined && !/^\d{1,2}$/.test(replicas))
     throw invalid(`replicas must be a whole number of at least 0, not ${quoted(replicas)}`)

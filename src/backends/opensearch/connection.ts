@@ -3,7 +3,7 @@ import type { Clock } from '../../clock/clock.ts'
 import { retry } from '../../clock/retry.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
-import { isConnection, isLater, toRedriveError } from './errors.ts'
+import { isConnectionError, isTemporary, toRedriveError } from './errors.ts'
 
 export interface OpensearchRequest {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
@@ -12,14 +12,14 @@ export interface OpensearchRequest {
   body?: object
   /** Lines of JSON, for bulk requests. */
   lines?: string
-  /** Statuses that are valid answers, not errors. */
+  /** Statuses that are not errors. */
   expect?: readonly number[]
 }
 
-export interface OpensearchAnswer<T> {
+export interface OpensearchResponse<T> {
   status: number
   body: T
-  /** True if the request was sent more than once, so an earlier one may have been executed. */
+  /** True if the request was sent more than once: an earlier attempt may have been executed. */
   repeated: boolean
 }
 
@@ -29,12 +29,12 @@ const maxUnreachableAttempts = 2
 
 export const busyDelay = { firstMs: 100, maxMs: 2000 }
 
-/** Requests to one server, retried while it is busy. Every error is translated. */
+/** Sends requests to one server. Retries while the server is busy, and translates errors. */
 export class OpensearchConnection {
   readonly #address: Address
   readonly clock: Clock
   readonly #options: ClientOptions
-  /** The alias for writes to each index, found when the index was opened. */
+  /** The alias for writes to each index, set when the index is opened. */
   readonly writeAliases = new Map<string, string>()
   #client: Promise<Client> | undefined
   #closing: Promise<void> | undefined
@@ -45,16 +45,16 @@ export class OpensearchConnection {
     this.#options = options
   }
 
-  async request<T>(request: OpensearchRequest): Promise<OpensearchAnswer<T>> {
+  async request<T>(request: OpensearchRequest): Promise<OpensearchResponse<T>> {
     if (this.#closing)
       throw new RedriveError(
         'CLOSED',
-        `the connection to opensearch ${this.#address.node} is closed`,
+        `the connection to opensearch ${this.#address.node} is closed: open a new store`,
       )
-    const client = await (this.#client ??= load(this.#address, this.#options))
+    const client = await (this.#client ??= createClient(this.#address, this.#options))
     const shouldRetry = (error: unknown, attempt: number): boolean =>
       attempt <
-      (isLater(error) ? maxBusyAttempts : isConnection(error) ? maxUnreachableAttempts : 1)
+      (isTemporary(error) ? maxBusyAttempts : isConnectionError(error) ? maxUnreachableAttempts : 1)
     try {
       return await retry({ clock: this.clock, ...busyDelay, shouldRetry }, async (attempt) => {
         const { statusCode, body } = await send(client, request)
@@ -66,10 +66,10 @@ export class OpensearchConnection {
   }
 
   /**
-   * Sends a bulk request to an index through its alias: if the index was deleted, the server would
-   * otherwise create one by itself, with guessed field types.
+   * Sends a bulk request to an index through its write alias. Without an alias, the server would
+   * recreate a deleted index by itself, with guessed field types.
    */
-  write<T>(index: string, lines: string): Promise<OpensearchAnswer<T>> {
+  write<T>(index: string, lines: string): Promise<OpensearchResponse<T>> {
     const writeAlias = this.writeAliases.get(index) ?? index
     return this.request({
       method: 'POST',
@@ -81,9 +81,9 @@ export class OpensearchConnection {
 
   /** Closes all connections. The next request opens new ones. */
   async disconnect(): Promise<void> {
-    const loading = this.#client
+    const creating = this.#client
     this.#client = undefined
-    const client = await loading?.catch(() => undefined)
+    const client = await creating?.catch(() => undefined)
     await client?.close()
   }
 
@@ -93,18 +93,19 @@ export class OpensearchConnection {
   }
 }
 
-async function load({ node, auth }: Address, options: ClientOptions): Promise<Client> {
-  const found = await import('@opensearch-project/opensearch').catch((error: unknown) => {
+async function createClient({ node, auth }: Address, options: ClientOptions): Promise<Client> {
+  const opensearch = await import('@opensearch-project/opensearch').catch((error: unknown) => {
     const message =
       'an OpenSearch store needs its client: npm install @opensearch-project/opensearch'
     throw new RedriveError('INVALID_CONFIG', message, { cause: error })
   })
-  return new found.Client({
+  return new opensearch.Client({
     node,
     ...(auth ? { auth } : {}),
     requestTimeout: 5000,
-    // Retries happen here, and letters may contain anything.
+    // `request` does the retries.
     maxRetries: 0,
+    // Letters may contain keys such as __proto__.
     disablePrototypePoisoningProtection: true,
     ...options,
   })

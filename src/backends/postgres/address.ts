@@ -1,6 +1,7 @@
 import type { Client, Pool } from 'pg'
 import { RedriveError } from '../../errors.ts'
-import { checkUrlOrClient, hasMethods, refuseClient } from '../injected-client.ts'
+import { hasMethods } from '../../letter/reading.ts'
+import { checkUrlOrClient, refuseClient } from '../injected-client.ts'
 import { urlSettings } from '../url.ts'
 
 /** Where the tables are, and how to connect. */

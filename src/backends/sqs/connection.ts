@@ -19,7 +19,8 @@ import {
 import type { Clock } from '../../clock/clock.ts'
 import type { RedriveError } from '../../errors.ts'
 import type { Address } from './address.ts'
-import { hasMethods, refuseClient } from '../injected-client.ts'
+import { hasMethods } from '../../letter/reading.ts'
+import { refuseClient } from '../injected-client.ts'
 import type { PollRequest } from './poll-group.ts'
 import { toRedriveError } from './errors.ts'
 

@@ -23,7 +23,7 @@ import type { ObserverHub } from '../../observer.ts'
 import { neverAgain } from '../../policy/backoff.ts'
 import type { BreakerState } from '../../policy/breaker.ts'
 import { classifyFailure, type Rule } from '../../policy/classify.ts'
-import type { BreakerLimits, SettledPolicy } from './resilience.ts'
+import type { BreakerLimits, ResolvedPolicy } from './resilience.ts'
 import { BulkheadFullError, CallTimeout, CircuitBreakerOpenError } from './errors.ts'
 import { isListed, waitMs } from './retry.ts'
 
@@ -78,7 +78,7 @@ class FailedRun {
  * because those of cockatiel cannot be cancelled.
  */
 export class Chain {
-  readonly policy: SettledPolicy
+  readonly policy: ResolvedPolicy
   readonly #options: ChainOptions
   readonly #overall: TimeoutPolicy | undefined
   readonly #bulkhead: BulkheadPolicy | undefined
@@ -87,14 +87,14 @@ export class Chain {
   readonly #timeout: TimeoutPolicy
   #openUntilMs = 0
 
-  constructor(policy: SettledPolicy, options: ChainOptions) {
+  constructor(policy: ResolvedPolicy, options: ChainOptions) {
     const { attempts, timeoutMs, overallTimeoutMs } = policy
     this.policy = policy
     this.#options = options
-    this.#timeout = timeLimit(timeoutMs)
-    this.#overall = overallTimeoutMs === undefined ? undefined : timeLimit(overallTimeoutMs)
+    this.#timeout = createTimeLimit(timeoutMs)
+    this.#overall = overallTimeoutMs === undefined ? undefined : createTimeLimit(overallTimeoutMs)
     this.#bulkhead = policy.bulkhead && bulkhead(policy.bulkhead.concurrent, policy.bulkhead.queue)
-    this.#breaker = policy.breaker ? this.#breakerOf(policy.breaker) : undefined
+    this.#breaker = policy.breaker ? this.#createBreaker(policy.breaker) : undefined
     const isWorthwhile = (error: unknown): boolean =>
       error instanceof FailedRun && error.waitMs !== undefined && this.state !== 'open'
     this.#retry = retry(handleWhen(isWorthwhile), { maxAttempts: attempts - 1 })
@@ -106,11 +106,11 @@ export class Chain {
 
   /** Resolves with the result of the operation. Pass a rejection to `errorOf`. */
   run(call: Call): Promise<unknown> {
-    if (!this.#overall) return this.#admitted(call, call.signal)
+    if (!this.#overall) return this.#runInBulkhead(call, call.signal)
     call.startedMs = this.#options.clock.mono()
     return this.#overall.execute(({ signal }) => {
       call.overall = signal
-      return this.#admitted(call, signal)
+      return this.#runInBulkhead(call, signal)
     }, call.signal)
   }
 
@@ -118,14 +118,14 @@ export class Chain {
   errorOf(call: Call, error: unknown): unknown {
     const { name, bulkhead } = this.policy
     const { last } = call
-    if (call.overall?.aborted) return this.#outOfTime(call)
+    if (call.overall?.aborted) return this.#createOverallTimeout(call)
     if (error instanceof FailedRun) return error.thrown
     if (error instanceof BulkheadRejectedError && bulkhead)
       return new BulkheadFullError(name, bulkhead)
     if (!(error instanceof BrokenCircuitError)) return error
     if (last) return last.thrown
-    const seen = this.#breaker?.lastFailure
-    const cause = seen && 'error' in seen ? seen.error : undefined
+    const lastFailure = this.#breaker?.lastFailure
+    const cause = lastFailure && 'error' in lastFailure ? lastFailure.error : undefined
     const leftMs = Math.max(0, Math.ceil(this.#openUntilMs - this.#options.clock.mono()))
     return new CircuitBreakerOpenError(
       name,
@@ -134,38 +134,39 @@ export class Chain {
     )
   }
 
-  #admitted(call: Call, signal: AbortSignal | undefined): Promise<unknown> {
-    if (!this.#bulkhead) return this.#retried(call, signal)
+  #runInBulkhead(call: Call, signal: AbortSignal | undefined): Promise<unknown> {
+    if (!this.#bulkhead) return this.#runWithRetries(call, signal)
     // A waiting call is started by the call that ends, and must not run in the async context of
     // that call.
-    const bound = AsyncLocalStorage.bind(() => this.#retried(call, signal))
+    const bound = AsyncLocalStorage.bind(() => this.#runWithRetries(call, signal))
     const mustWait = this.#bulkhead.executionSlots === 0
     const admitted = this.#bulkhead.execute(bound, signal)
-    return signal && mustWait ? untilAborted(admitted, signal) : admitted
+    return signal && mustWait ? rejectOnAbort(admitted, signal) : admitted
   }
 
-  #retried(call: Call, signal: AbortSignal | undefined): Promise<unknown> {
+  #runWithRetries(call: Call, signal: AbortSignal | undefined): Promise<unknown> {
     return this.#retry.execute(
-      ({ signal }) => (call.last ? this.#again(call, signal) : this.#guarded(call, signal)),
+      ({ signal }) =>
+        call.last ? this.#runAfterDelay(call, signal) : this.#runInBreaker(call, signal),
       signal,
     )
   }
 
-  async #again(call: Call, signal: AbortSignal): Promise<unknown> {
+  async #runAfterDelay(call: Call, signal: AbortSignal): Promise<unknown> {
     await sleep(this.#options.clock, call.last?.waitMs ?? 0, signal)
-    return this.#guarded(call, signal)
+    return this.#runInBreaker(call, signal)
   }
 
-  #guarded(call: Call, signal: AbortSignal): Promise<unknown> {
+  #runInBreaker(call: Call, signal: AbortSignal): Promise<unknown> {
     // Otherwise an aborted call would count as one of the calls of a half-open breaker.
-    if (signal.aborted) throw this.#cutShort(call, signal)
-    if (!this.#breaker) return this.#once(call, signal)
+    if (signal.aborted) throw this.#toAbortedRun(call, signal)
+    if (!this.#breaker) return this.#runOnce(call, signal)
     const mayWait = this.state === 'half-open'
-    const tried = this.#breaker.execute(({ signal }) => this.#once(call, signal), signal)
-    return mayWait ? untilAborted(tried, signal) : tried
+    const tried = this.#breaker.execute(({ signal }) => this.#runOnce(call, signal), signal)
+    return mayWait ? rejectOnAbort(tried, signal) : tried
   }
 
-  async #once(call: Call, around: AbortSignal): Promise<unknown> {
+  async #runOnce(call: Call, around: AbortSignal): Promise<unknown> {
     let own = around
     try {
       return await this.#timeout.execute(({ signal }) => {
@@ -174,24 +175,24 @@ export class Chain {
         return call.operation({ signal, attempt: call.attempts })
       }, around)
     } catch (error) {
-      if (around.aborted) throw this.#cutShort(call, around)
-      call.last = this.#judge(call, own.aborted ? this.#timeoutError() : error)
+      if (around.aborted) throw this.#toAbortedRun(call, around)
+      call.last = this.#judge(call, own.aborted ? this.#createRunTimeout() : error)
       throw call.last
     }
   }
 
   /** A run that ended because the whole call ended. That is not a failure of the operation. */
-  #cutShort(call: Call, around: AbortSignal): FailedRun {
+  #toAbortedRun(call: Call, around: AbortSignal): FailedRun {
     if (call.signal?.aborted) return new FailedRun(around.reason, 'cancelled')
-    return new FailedRun(this.#outOfTime(call), true)
+    return new FailedRun(this.#createOverallTimeout(call), true)
   }
 
-  #timeoutError(): CallTimeout {
+  #createRunTimeout(): CallTimeout {
     const { name, timeoutMs } = this.policy
     return new CallTimeout(`a run of ${name} did not end within ${timeoutMs} ms (timeoutMs)`)
   }
 
-  #outOfTime({ last }: Call): CallTimeout {
+  #createOverallTimeout({ last }: Call): CallTimeout {
     const { name, overallTimeoutMs } = this.policy
     const message = `a call of ${name} did not end within ${overallTimeoutMs} ms (overallTimeoutMs)`
     return new CallTimeout(message, last && { cause: last.thrown })
@@ -224,7 +225,12 @@ export class Chain {
     }
   }
 
-  #breakerOf({ failures, successes, openMs, halfOpenCalls }: BreakerLimits): CircuitBreakerPolicy {
+  #createBreaker({
+    failures,
+    successes,
+    openMs,
+    halfOpenCalls,
+  }: BreakerLimits): CircuitBreakerPolicy {
     const { clock, hub } = this.#options
     const { name } = this.policy
     // While half-open, cockatiel counts each run as success or failure; a cancelled run must not
@@ -232,7 +238,7 @@ export class Chain {
     const isCounted = (error: unknown): boolean =>
       error instanceof FailedRun &&
       (error.counts === 'cancelled' ? this.state === 'half-open' : error.counts)
-    const made = circuitBreaker(handleWhen(isCounted), {
+    const breaker = circuitBreaker(handleWhen(isCounted), {
       breaker: new ConsecutiveBreaker(failures),
       halfOpenAfter: openMs,
       // The breaker opens again when more than this share failed. The half avoids rounding errors.
@@ -241,14 +247,14 @@ export class Chain {
         threshold: (halfOpenCalls - successes + 0.5) / halfOpenCalls,
       },
     })
-    made.onStateChange((changed) => {
+    breaker.onStateChange((changed) => {
       const state = nameOf(changed)
       const event = { type: 'breaker', kind: 'policy', name, state } as const
       if (state !== 'open') return hub.emit(event)
       this.#openUntilMs = clock.mono() + openMs
       hub.emit({ ...event, until: toTimestamp(clock.now() + openMs) })
     })
-    return made
+    return breaker
   }
 }
 
@@ -256,7 +262,7 @@ export class Chain {
  * The signal aborts on timeout, but not when the run ends: its result, such as a stream, may still
  * be in use.
  */
-function timeLimit(ms: number): TimeoutPolicy {
+function createTimeLimit(ms: number): TimeoutPolicy {
   return timeout(ms, { strategy: TimeoutStrategy.Aggressive, abortOnReturn: false })
 }
 
@@ -264,7 +270,7 @@ function timeLimit(ms: number): TimeoutPolicy {
  * Rejects on abort at once. Calls that wait in a bulkhead or half-open breaker of cockatiel notice
  * it only on their turn.
  */
-function untilAborted<T>(admitted: Promise<T>, signal: AbortSignal): Promise<T> {
+function rejectOnAbort<T>(admitted: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error)
     signal.addEventListener('abort', abort, { once: true })

@@ -11,7 +11,7 @@ import { keepUnlessRetried, redeliveredKey } from '../../run-context.ts'
 import type { Capturer } from '../capture.ts'
 import { checkContext, type CaptureContext } from '../context.ts'
 import { checkOperation, letterIdOf, operationCapture, type OperationInput } from '../operation.ts'
-import type { ExecutorOptions, SettledPolicy } from './resilience.ts'
+import type { ExecutorOptions, ResolvedPolicy } from './resilience.ts'
 import { Chain, type Call } from './chain.ts'
 import { readPolicies } from './options.ts'
 
@@ -88,7 +88,7 @@ export class ResilientExecutor {
       return (await chain.run(call)) as T
     } catch (error) {
       call.signal?.throwIfAborted()
-      return (await this.#failed(chain, call, chain.errorOf(call, error), identified)) as T
+      return (await this.#handleFailure(chain, call, chain.errorOf(call, error), identified)) as T
     }
   }
 
@@ -111,7 +111,7 @@ export class ResilientExecutor {
   /**
    * Returns the result of the fallback; without one, throws the error after its letter is stored.
    */
-  async #failed(
+  async #handleFailure(
     { policy }: Chain,
     call: Call,
     thrown: unknown,
@@ -131,21 +131,24 @@ export class ResilientExecutor {
   }
 
   async #store(
-    policy: SettledPolicy,
+    policy: ResolvedPolicy,
     { attempts }: Call,
     thrown: unknown,
     { operation = {}, signal: _signal, ...context }: ExecuteContext,
   ): Promise<void> {
     const type = queueOf(policy, operation)
     const replayable = operation.payload !== undefined || context.policy !== undefined
-    const asked: CaptureContext = replayable
+    const captureContext: CaptureContext = replayable
       ? context
       : { ...context, policy: never(), tags: [...(context.tags ?? []), 'not-replayable'] }
     const { capturer, hub } = this.#parts
     const report = (error: unknown): void =>
       hub.emit({ type: 'error', during: `capture of ${type}`, error })
     try {
-      const captured = operationCapture({ ...operation, type }, thrown, { ...asked, attempts })
+      const captured = operationCapture({ ...operation, type }, thrown, {
+        ...captureContext,
+        attempts,
+      })
       await keepUnlessRetried(type, () => capturer.capture(captured).catch(report))
     } catch (error) {
       report(error)
@@ -153,7 +156,10 @@ export class ResilientExecutor {
   }
 }
 
-function queueOf({ queue }: SettledPolicy, { type = queue }: Partial<OperationInput> = {}): string {
+function queueOf(
+  { queue }: ResolvedPolicy,
+  { type = queue }: Partial<OperationInput> = {},
+): string {
   return type
 }
 
@@ -161,7 +167,7 @@ function queueOf({ queue }: SettledPolicy, { type = queue }: Partial<OperationIn
  * The idempotency key of the letter that the call would create; in a redelivery of the same work,
  * that of its letter.
  */
-function keyOf(policy: SettledPolicy, context: ExecuteContext & { id: string }): string {
+function keyOf(policy: ResolvedPolicy, context: ExecuteContext & { id: string }): string {
   const { id, operation, contentType } = context
   const payload = operation?.payload
   const again =

@@ -10,7 +10,7 @@ import {
   type ExecutorOptions,
   type ResiliencePolicy,
   type RetryOn,
-  type SettledPolicy,
+  type ResolvedPolicy,
 } from './resilience.ts'
 
 const defaults = {
@@ -72,7 +72,7 @@ const optionsSchema = schemaFor<ExecutorOptions>({
  * Checks the options and returns all policies by name, including the built-in ones. Throws
  * INVALID_CONFIG that names the wrong key and what is allowed.
  */
-export function readPolicies(options: ExecutorOptions): Map<string, SettledPolicy> {
+export function readPolicies(options: ExecutorOptions): Map<string, ResolvedPolicy> {
   checkNames('executor option "policies"', (Object(options) as ExecutorOptions).policies)
   checkSchema(optionsSchema, options, { thing: 'executor option', code: 'INVALID_CONFIG' })
   const builtIn: Record<string, ResiliencePolicy> = resiliencePolicies
@@ -82,24 +82,28 @@ export function readPolicies(options: ExecutorOptions): Map<string, SettledPolic
     [...names].map((name) => {
       const known = Object.hasOwn(builtIn, name) ? builtIn[name]! : {}
       const own = Object.hasOwn(given, name) ? given[name]! : {}
-      return [name, settled(name, known, own)]
+      return [name, resolvePolicy(name, known, own)]
     }),
   )
 }
 
-function settled(name: string, known: ResiliencePolicy, own: ResiliencePolicy): SettledPolicy {
+function resolvePolicy(
+  name: string,
+  known: ResiliencePolicy,
+  own: ResiliencePolicy,
+): ResolvedPolicy {
   const { breaker: _breaker, bulkhead, ...rest } = { ...known, ...withoutUndefined(own) }
   return {
     ...defaults,
     ...rest,
     name,
     queue: checkQueueName(rest.queue ?? name),
-    breaker: breakerOf(name, known.breaker, own.breaker),
+    breaker: resolveBreaker(name, known.breaker, own.breaker),
     ...(bulkhead ? { bulkhead: { queue: 0, ...withoutUndefined(bulkhead) } } : {}),
   }
 }
 
-function breakerOf(
+function resolveBreaker(
   name: string,
   known: ResiliencePolicy['breaker'] = false,
   own: ResiliencePolicy['breaker'] = known,

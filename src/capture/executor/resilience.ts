@@ -67,7 +67,7 @@ export interface ExecutorOptions {
 }
 
 /** A policy with every default filled in. */
-export type SettledPolicy = Required<
+export type ResolvedPolicy = Required<
   Omit<ResiliencePolicy, 'overallTimeoutMs' | 'breaker' | 'bulkhead' | 'fallback'>
 > &
   Pick<ResiliencePolicy, 'overallTimeoutMs' | 'fallback'> & {

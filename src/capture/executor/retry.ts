@@ -2,7 +2,7 @@ import type { ErrorCategory, Failure } from '../../letter/letter.ts'
 import { ancestorsOf } from '../../policy/ancestors.ts'
 import { backoffMs, exponential } from '../../policy/backoff.ts'
 import { layersOf } from '../../policy/layers.ts'
-import type { RetryOn, SettledPolicy } from './resilience.ts'
+import type { RetryOn, ResolvedPolicy } from './resilience.ts'
 
 /** Whether one of the lists names this failure or one of its causes. */
 export function isListed(
@@ -27,33 +27,35 @@ export function isListed(
  * longer than the policy allows within a call.
  */
 export function waitMs(
-  policy: SettledPolicy,
+  policy: ResolvedPolicy,
   attempt: number,
   failure: Failure,
   random: () => number,
 ): number | undefined {
   const { initialDelayMs, maxDelayMs, multiplier, jitter } = policy
-  const waits = exponential({
+  const backoff = exponential({
     baseMs: initialDelayMs,
     factor: multiplier,
     maxMs: maxDelayMs,
     jitter,
   })
-  const asked = layersOf(failure).find((layer) => layer.retryAfterMs !== undefined)?.retryAfterMs
-  if (asked !== undefined && asked > maxDelayMs) return undefined
-  return Math.max(backoffMs(waits, attempt - 1, random) ?? 0, asked ?? 0)
+  const requestedMs = layersOf(failure).find(
+    (layer) => layer.retryAfterMs !== undefined,
+  )?.retryAfterMs
+  if (requestedMs !== undefined && requestedMs > maxDelayMs) return undefined
+  return Math.max(backoffMs(backoff, attempt - 1, random) ?? 0, requestedMs ?? 0)
 }
 
 const maxCauses = 8
 
 /** The thrown value and its chain of causes, nearest first. */
 function causesOf(thrown: unknown): unknown[] {
-  const found: unknown[] = []
+  const causes: unknown[] = []
   try {
-    for (let one = thrown; one instanceof Error && found.length < maxCauses; one = one.cause)
-      found.push(one)
+    for (let one = thrown; one instanceof Error && causes.length < maxCauses; one = one.cause)
+      causes.push(one)
   } catch {
     // A cause that cannot be read is ignored.
   }
-  return found
+  return causes
 }

@@ -8,10 +8,10 @@ export interface WorkflowFailure {
   failed: string[]
 }
 
-export interface Reading {
+export interface ReadOptions {
   targets: readonly string[]
   /** Whether a retry cannot help against this error. */
-  isHopeless: (error: unknown) => boolean
+  isPermanent: (error: unknown) => boolean
 }
 
 /**
@@ -19,14 +19,14 @@ export interface Reading {
  * }`; undefined for other values. A partial failure may name the failed targets as `failed` or
  * `results`; only targets that are clearly done are left out of the next run. Never throws.
  */
-export function readFailure(returned: unknown, reading: Reading): WorkflowFailure | undefined {
-  const said = typeof returned === 'string' ? '' : statusOf(returned)
-  const partial = said === 'partial'
-  if (!partial && said !== 'failed' && !isFailedResult(returned)) return undefined
+export function readFailure(returned: unknown, options: ReadOptions): WorkflowFailure | undefined {
+  const status = typeof returned === 'string' ? '' : statusOf(returned)
+  const partial = status === 'partial'
+  if (!partial && status !== 'failed' && !isFailedResult(returned)) return undefined
   const parts = partsOf(read(returned, 'results'))
-  const all = [...reading.targets]
+  const all = [...options.targets]
   const failed = partial ? failedTargets(read(returned, 'failed'), parts, all) : all
-  const error = errorOf(returned) ?? combined(errorsOf(returned, parts), failed, reading)
+  const error = errorOf(returned) ?? combineErrors(errorsOf(returned, parts), failed, options)
   return { status: partial ? 'partial' : 'failed', error, failed }
 }
 
@@ -73,31 +73,31 @@ const doneWords = new Set([
   'success',
 ])
 
-function partOf(target: string | undefined, said: unknown): Part {
-  const ok = typeof said === 'boolean' ? said : read(said, 'ok')
-  const status = statusOf(said)
-  const error = read(said, 'error') ?? read(said, 'reason')
+function partOf(target: string | undefined, result: unknown): Part {
+  const ok = typeof result === 'boolean' ? result : read(result, 'ok')
+  const status = statusOf(result)
+  const error = read(result, 'error') ?? read(result, 'reason')
   const isDone = ok === true || doneWords.has(status)
-  const isFailed = ok === false || isSomething(error) || status === 'failed' || status === 'partial'
+  const isFailed = ok === false || hasValue(error) || status === 'failed' || status === 'partial'
   return { target, error, state: isFailed ? 'failed' : isDone ? 'done' : 'unclear' }
 }
 
 /** A status in lower case, from a string or a field; empty if there is none. */
-function statusOf(said: unknown): string {
-  const status = typeof said === 'string' ? said : read(said, 'status')
+function statusOf(result: unknown): string {
+  const status = typeof result === 'string' ? result : read(result, 'status')
   return typeof status === 'string' ? status.toLowerCase() : ''
 }
 
 function errorOf(returned: unknown): unknown {
   const error = read(returned, 'error')
-  return isSomething(error) ? error : undefined
+  return hasValue(error) ? error : undefined
 }
 
 function errorsOf(returned: unknown, parts: readonly Part[]): unknown[] {
   const errors = read(returned, 'errors')
   const listed = isList(errors) ? itemsOf(errors) : keysOf(errors).map((key) => read(errors, key))
-  const told = listed.filter(isSomething)
-  return told.length > 0 ? told : parts.map(({ error }) => error).filter(isSomething)
+  const present = listed.filter(hasValue)
+  return present.length > 0 ? present : parts.map(({ error }) => error).filter(hasValue)
 }
 
 /** Maximum number of errors that are read; a letter stores fewer. */
@@ -108,17 +108,21 @@ const maxErrors = 100
  * others: one forbidden target must not prevent the retry of the rest. They are reported when only
  * they remain.
  */
-function combined(errors: unknown[], failed: readonly string[], reading: Reading): unknown {
-  const some = errors.slice(0, maxErrors)
-  const hopeful = some.filter((error) => !reading.isHopeless(error))
-  const told = hopeful.length > 0 ? hopeful : some
-  if (told.length === 1) return told[0]
-  const count = reading.targets.length
+function combineErrors(
+  errors: unknown[],
+  failed: readonly string[],
+  options: ReadOptions,
+): unknown {
+  const firstErrors = errors.slice(0, maxErrors)
+  const retryable = firstErrors.filter((error) => !options.isPermanent(error))
+  const reported = retryable.length > 0 ? retryable : firstErrors
+  if (reported.length === 1) return reported[0]
+  const count = options.targets.length
   const what = count > 0 ? `${failed.length} of ${count} targets failed` : 'the workflow failed'
-  return told.length > 0 ? new AggregateError(told, what) : new Error(what)
+  return reported.length > 0 ? new AggregateError(reported, what) : new Error(what)
 }
 
-function isSomething(value: unknown): boolean {
+function hasValue(value: unknown): boolean {
   return value !== undefined && value !== null && value !== ''
 }
 

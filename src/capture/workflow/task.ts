@@ -45,14 +45,14 @@ export type WorkflowFn<T = unknown, R = unknown> = (
  * A copy of a task as its letter would store it. Later changes to the caller's objects do not reach
  * it.
  */
-export interface HeldTask {
+export interface TaskCopy {
   source: Source & { kind: 'workflow' }
   payload: Payload
   context: CaptureContext
 }
 
 /** Checks a task and copies it, before it runs. */
-export function holdTask(name: string, given: WorkflowTask): HeldTask {
+export function copyTask(name: string, given: WorkflowTask): TaskCopy {
   checkTask(given)
   const { id, task, targets, adapter, user, ...context } = given
   checkContext(context, 'workflow task', ['targets', 'adapter', 'user'])
@@ -71,27 +71,29 @@ export function holdTask(name: string, given: WorkflowTask): HeldTask {
       ...(adapter === undefined ? {} : { adapter }),
       ...(user === undefined ? {} : { user }),
     }),
-    context: copyOf(context),
+    context: copyContext(context),
   }
 }
 
 function checkTask(given: WorkflowTask): void {
-  const bad = (what: string): never => {
+  const reject = (what: string): never => {
     throw new RedriveError('INVALID_INPUT', what)
   }
   if (typeof given !== 'object' || given === null)
-    bad(`a workflow task must be an object, got ${describeValue(given)}`)
+    reject(`a workflow task must be an object, got ${describeValue(given)}`)
   if (typeof given.id !== 'string' || given.id === '')
-    bad(`id of a workflow task must be a non-empty string, got ${describeValue(given.id)}`)
+    reject(`id of a workflow task must be a non-empty string, got ${describeValue(given.id)}`)
   if (given.targets !== undefined && stringsOf(given.targets) === undefined)
-    bad('targets of a workflow task must be an array of strings')
+    reject(
+      `targets of a workflow task must be an array of strings, got ${describeValue(given.targets)}`,
+    )
   if (given.adapter !== undefined && typeof given.adapter !== 'string')
-    bad(`adapter of a workflow task must be a string, got ${describeValue(given.adapter)}`)
+    reject(`adapter of a workflow task must be a string, got ${describeValue(given.adapter)}`)
 }
 
 /** Copies the context, except for the database client. */
-function copyOf({ client, ...said }: CaptureContext): CaptureContext {
-  const copied = Object.entries(said)
+function copyContext({ client, ...fields }: CaptureContext): CaptureContext {
+  const copied = Object.entries(fields)
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => [key, typeof value === 'object' ? jsonOf(value) : value])
   return { ...Object.fromEntries(copied), ...(client === undefined ? {} : { client }) }
@@ -124,15 +126,15 @@ export function remainingOf(letter: DeadLetter, targets: readonly string[]): obj
  */
 export function taskOf(letter: DeadLetter, input: unknown): WorkflowTask {
   const source = letter.source.kind === 'workflow' ? letter.source : undefined
-  const ours = typeof input === 'object' && input !== null && 'task' in input
-  const said = ours ? input : { task: input }
-  const adapter = read(said, 'adapter') ?? source?.adapter
+  const isEncodedTask = typeof input === 'object' && input !== null && 'task' in input
+  const fields = isEncodedTask ? input : { task: input }
+  const adapter = read(fields, 'adapter') ?? source?.adapter
   const targets =
-    stringsOf(read(said, 'targets')) ?? (source?.targets.length ? source.targets : null)
-  const user = (read(said, 'user') ?? source?.context) as Json | undefined
+    stringsOf(read(fields, 'targets')) ?? (source?.targets.length ? source.targets : null)
+  const user = (read(fields, 'user') ?? source?.context) as Json | undefined
   return {
     id: source?.taskId ?? letter.id,
-    task: said.task,
+    task: fields.task,
     ...(targets ? { targets: [...targets] } : {}),
     ...(typeof adapter === 'string' ? { adapter } : {}),
     ...(user === undefined ? {} : { user }),

@@ -21,12 +21,12 @@ import {
 } from './options.ts'
 import { readFailure, type WorkflowFailure } from './result.ts'
 import {
-  holdTask,
+  copyTask,
   remainingOf,
   targetsOf,
   taskOf,
   withTargets,
-  type HeldTask,
+  type TaskCopy,
   type WorkflowFn,
   type WorkflowRun,
   type WorkflowTask,
@@ -65,7 +65,7 @@ export interface WorkflowCounts {
 }
 
 /** A task with the id that its letter gets. */
-type Identified = HeldTask & { context: { id: string } }
+type Identified = TaskCopy & { context: { id: string } }
 
 /** A run of a letter. */
 type Retry = WorkflowRun & { letter: DeadLetter; input: unknown }
@@ -99,7 +99,7 @@ export class WorkflowGuard<T = unknown> {
    * The function for retries: the handler of the options, otherwise the last function given to
    * `run`.
    */
-  #again: WorkflowFn<T> | undefined
+  #retryFunction: WorkflowFn<T> | undefined
   /**
    * For tasks whose last failure was not stored: the id reserved for the letter. `enqueue` uses it.
    */
@@ -134,7 +134,7 @@ export class WorkflowGuard<T = unknown> {
    * handler.
    */
   async run<R = unknown>(task: WorkflowTask<T>, fn?: WorkflowFn<T, R>): Promise<WorkflowResult<R>> {
-    const held = this.#hold(task)
+    const copy = this.#copyTask(task)
     const work = fn ?? (this.#settings.handler as WorkflowFn<T, R> | undefined)
     if (typeof work !== 'function')
       throw new RedriveError(
@@ -142,27 +142,27 @@ export class WorkflowGuard<T = unknown> {
         `workflow ${this.#settings.name} has no handler: give one to workflow() or a function to run()`,
       )
     if (!this.#settings.handler && redelivering() === undefined) this.#retryWith(work)
-    const { targets } = held.source
+    const { targets } = copy.source
     let result: R
     try {
-      result = await work(task, firstRun(task, this.#keyOf(held)))
+      result = await work(task, firstRun(task, this.#keyOf(copy)))
     } catch (error) {
       const failure: WorkflowFailure = { status: 'failed', error, failed: [...targets] }
-      return { ...failure, ...(await this.#keepIfWanted(task, held, failure)) }
+      return { ...failure, ...(await this.#storeByStrategy(task, copy, failure)) }
     }
     const failure = this.#read(result, targets)
     if (!failure) return { status: 'completed', result }
-    return { ...failure, result, ...(await this.#keepIfWanted(task, held, failure)) }
+    return { ...failure, result, ...(await this.#storeByStrategy(task, copy, failure)) }
   }
 
   /**
    * Stores a failed task explicitly, whatever its category, under every strategy except `disabled`.
    */
   async enqueue(task: WorkflowTask<T>, error: unknown): Promise<Enqueuing> {
-    const held = this.#hold(task, this.#reservedIds.get(task))
+    const copy = this.#copyTask(task, this.#reservedIds.get(task))
     if (this.#strategy === 'disabled') return this.#skip('disabled', details.disabled)
-    const failure = { error, failed: held.source.targets }
-    const enqueuing = await this.#store(held, failure, 'enqueuedByHand')
+    const failure = { error, failed: copy.source.targets }
+    const enqueuing = await this.#store(copy, failure, 'enqueuedByHand')
     if (enqueuing.enqueued) this.#reservedIds.delete(task)
     return enqueuing
   }
@@ -171,9 +171,9 @@ export class WorkflowGuard<T = unknown> {
    * The task as its letter would store it. The id is chosen before the first run: the idempotency
    * key derives from it.
    */
-  #hold(task: WorkflowTask<T>, id = this.#parts.clock.id()): Identified {
-    const held = holdTask(this.#settings.name, task)
-    return { ...held, context: { ...held.context, id } }
+  #copyTask(task: WorkflowTask<T>, id = this.#parts.clock.id()): Identified {
+    const copy = copyTask(this.#settings.name, task)
+    return { ...copy, context: { ...copy.context, id } }
   }
 
   #keyOf({ payload, context: { id } }: Identified): string {
@@ -182,8 +182,8 @@ export class WorkflowGuard<T = unknown> {
   }
 
   #retryWith(work: WorkflowFn<T>): void {
-    const isFirst = this.#again === undefined
-    this.#again = work
+    const isFirst = this.#retryFunction === undefined
+    this.#retryFunction = work
     const { name, policy } = this.#settings
     if (isFirst) this.#parts.handle(name, (run) => this.#retry(run), policy)
   }
@@ -193,7 +193,7 @@ export class WorkflowGuard<T = unknown> {
     const { letter } = run
     const task = taskOf(letter, run.input) as WorkflowTask<T>
     const targets = [...(task.targets ?? [])]
-    const returned = await this.#again?.(task, run)
+    const returned = await this.#retryFunction?.(task, run)
     const failure = this.#read(returned, targets)
     if (!failure) return returned
     const { error, failed } = failure
@@ -206,8 +206,8 @@ export class WorkflowGuard<T = unknown> {
   }
 
   #read(returned: unknown, targets: readonly string[]): WorkflowFailure | undefined {
-    const isHopeless = (error: unknown): boolean => neverAgain.has(this.#categoryOf(error))
-    return readFailure(returned, { targets, isHopeless })
+    const isPermanent = (error: unknown): boolean => neverAgain.has(this.#categoryOf(error))
+    return readFailure(returned, { targets, isPermanent })
   }
 
   #categoryOf(error: unknown): ErrorCategory {
@@ -219,19 +219,19 @@ export class WorkflowGuard<T = unknown> {
    * Applies the strategy to a failed run. Inside a retry the failure belongs to the retried letter,
    * unless its handler succeeds all the same: then the failure is counted by its own outcome.
    */
-  async #keepIfWanted(
+  async #storeByStrategy(
     task: WorkflowTask<T>,
-    held: Identified,
+    copy: Identified,
     failure: WorkflowFailure,
   ): Promise<Enqueuing> {
     // Decided before the first await: the strategy may have changed when a retry ends.
-    const unwanted = this.#unwanted(failure)
+    const skipReason = this.#reasonToSkip(failure)
     const byStrategy = async (): Promise<Enqueuing> =>
-      unwanted ? this.#skip(...unwanted) : this.#store(held, failure, 'enqueued')
+      skipReason ? this.#skip(...skipReason) : this.#store(copy, failure, 'enqueued')
     const letterId = redelivering()
     if (letterId === undefined) {
       const enqueuing = await byStrategy()
-      if (!enqueuing.enqueued) this.#reservedIds.set(task, held.context.id)
+      if (!enqueuing.enqueued) this.#reservedIds.set(task, copy.context.id)
       return enqueuing
     }
     await keepUnlessRetried(this.#settings.name, () => {
@@ -248,7 +248,7 @@ export class WorkflowGuard<T = unknown> {
   }
 
   /** Why the strategy skips a failure; undefined if it stores the failure. */
-  #unwanted({ error }: WorkflowFailure): Unwanted | undefined {
+  #reasonToSkip({ error }: WorkflowFailure): StrategySkip | undefined {
     const strategy = this.#strategy
     if (strategy === 'disabled' || strategy === 'manual') return [strategy, details[strategy]]
     if (strategy === 'automatic') return undefined
@@ -263,12 +263,12 @@ export class WorkflowGuard<T = unknown> {
   }
 
   async #store(
-    held: HeldTask,
+    copy: TaskCopy,
     failure: Pick<WorkflowFailure, 'error' | 'failed'>,
     counted: 'enqueued' | 'enqueuedByHand',
   ): Promise<Enqueuing> {
     try {
-      const { id } = await this.#capture(held, failure)
+      const { id } = await this.#capture(copy, failure)
       this.#counts[counted]++
       return { enqueued: true, letterId: id }
     } catch (error) {
@@ -284,18 +284,18 @@ export class WorkflowGuard<T = unknown> {
    * further letter.
    */
   async #capture(
-    held: HeldTask,
+    copy: TaskCopy,
     { error, failed }: Pick<WorkflowFailure, 'error' | 'failed'>,
   ): Promise<DeadLetter> {
-    const { source } = held
-    const { dedupeKey = source.taskId, ...context } = held.context
+    const { source } = copy
+    const { dedupeKey = source.taskId, ...context } = copy.context
     let missing = failed
     for (let nth = 1; ; nth++) {
       const narrowed = missing.length < source.targets.length
       const letter = await this.#parts.capturer.capture({
         queue: this.#settings.name,
         source,
-        payload: narrowed ? withTargets(held.payload, missing) : held.payload,
+        payload: narrowed ? withTargets(copy.payload, missing) : copy.payload,
         thrown: error,
         context: { ...context, ...keyOf(dedupeKey, nth) },
       })
@@ -312,14 +312,14 @@ export class WorkflowGuard<T = unknown> {
   }
 }
 
-type Unwanted = ['disabled' | 'manual' | 'not-selected', detail: string]
+type StrategySkip = ['disabled' | 'manual' | 'not-selected', detail: string]
 
 /** Maximum number of letters of one task that are matched with each other. */
-const maxBeside = 20
+const maxLettersPerTask = 20
 
 function keyOf(dedupeKey: string, nth: number): { dedupeKey?: string } {
   if (nth === 1) return { dedupeKey }
-  return nth <= maxBeside ? { dedupeKey: JSON.stringify([dedupeKey, nth]) } : {}
+  return nth <= maxLettersPerTask ? { dedupeKey: JSON.stringify([dedupeKey, nth]) } : {}
 }
 
 const details = {

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
-import { addAct } from '../act.ts'
+import { addLetterAction } from '../letter-action.ts'
 
 export function addArchive(program: Command): void {
-  addAct(program, {
+  addLetterAction(program, {
     name: 'archive',
     description: 'archive letters; they stay complete and can be restored',
-    done: 'archived',
+    outcome: 'archived',
     run: (dlq, id, by) => dlq.archive(id, by),
   })
 }

@@ -5,16 +5,16 @@ const examples = `
 Examples:
   redrive config check                      redrive.yaml, if there is one here
   redrive config check deploy/redrive.yaml
-  redrive config check --set maxRetries=5   what would be in force
+  redrive config check --set maxRetries=5   with this value
   redrive config schema > redrive.schema.json
 
-check exits with 0 when all is well and with 2 when it is not; it prints every
-value in force and where it comes from, secrets aside.
+check prints every effective value and its origin, without secrets. It exits
+with 0 if the configuration is valid, and with 2 if it is not.
 With --json it prints {"ok", "file", "settings": [{"key", "value", "from"}]},
 or {"ok": false, "problems": [{"key", "from", "text"}]}.`
 
-/** Adds the flags of the configuration. */
-export function takingConfig(command: Command): Command {
+/** Adds the options --config and --set. */
+export function addConfigOptions(command: Command): Command {
   return command
     .option('--config <file>', 'the file to read; default: REDRIVE_CONFIG or redrive.yaml')
     .option(
@@ -30,17 +30,17 @@ export function addConfig(program: Command): void {
     .command('config')
     .description('check the configuration, or print its schema')
     .addHelpText('after', examples)
-  takingConfig(config.command('check'))
+  addConfigOptions(config.command('check'))
     .argument('[file]', 'the same as --config')
     .description('print the effective values and their origins, or all problems')
     .addHelpText('after', examples)
     .action(async (file: string | undefined, _, self: Command) => {
       const options = self.optsWithGlobals<ConfigOptions>()
-      const { checkConfig } = await import('../configured.ts')
+      const { checkConfig } = await import('../check-config.ts')
       checkConfig(file === undefined ? options : { ...options, config: file })
     })
   config
     .command('schema')
     .description('print the JSON Schema of the configuration, for editors')
-    .action(async () => (await import('../configured.ts')).printSchema())
+    .action(async () => (await import('../check-config.ts')).printSchema())
 }

@@ -5,10 +5,10 @@ import type { CopyProgress, CopyReport } from '../../transfer/copy/copy.ts'
 import { RedriveError } from '../../errors.ts'
 import { states } from '../../letter/letter.ts'
 import { fileOf, nameOf, withStore, type GlobalOptions, type Opened } from '../open.ts'
-import { counted, cut, json, line, lineWidth, table } from '../print.ts'
-import { progressLine } from '../progress-line.ts'
+import { formatCount, truncate, toJson, escapeLine, lineWidth, formatTable } from '../print.ts'
+import { createProgressLine } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
-import { liveWorkers } from '../workers.ts'
+import { listLiveWorkers } from '../live-workers.ts'
 
 const examples = `
 Examples:
@@ -16,11 +16,11 @@ Examples:
   redrive copy sqlite:redrive.db sqlite:new.db --verify-only
 
 Copies letters of all states, their payloads as captured and as edited, records
-and lifetime totals into an empty store, and compares both sides at the end.
-Stop the workers of both stores first. When a copy was interrupted, or letters
-came later, run the same command again: it goes on where it was.
+and lifetime totals into an empty store, and compares both stores at the end.
+Stop the workers of both stores first. If a copy was interrupted, or letters
+were added later, run the same command again to continue.
 
-Exits with 0 when both sides are the same and with 1 when they are not. With
+Exits with 0 if both stores are the same, and with 1 if they differ. With
 --json it prints {"ok", "from", "to", "copied", "verdict"}.`
 
 interface CopyCommandOptions extends GlobalOptions {
@@ -37,20 +37,20 @@ export function addCopy(program: Command): void {
     .addHelpText('after', examples)
     .action((from: string, to: string, _, self: Command) => {
       const options = self.optsWithGlobals<CopyCommandOptions>()
-      mustExist(from)
-      if (options.verifyOnly) mustExist(to)
+      checkExists(from)
+      if (options.verifyOnly) checkExists(to)
       if (nameOf(from) === nameOf(to))
         throw new RedriveError(
           'INVALID_INPUT',
           'FROM and TO are the same store: name two different stores',
         )
       return withStore({ store: from }, (source) =>
-        withStore({ store: to }, (target) => copy(source, target, options), { create: true }),
+        withStore({ store: to }, (target) => runCopy(source, target, options), { create: true }),
       )
     })
 }
 
-function mustExist(url: string): void {
+function checkExists(url: string): void {
   const file = fileOf(url)
   if (file !== undefined && !existsSync(file))
     throw new RedriveError(
@@ -59,11 +59,11 @@ function mustExist(url: string): void {
     )
 }
 
-async function copy(source: Opened, target: Opened, options: CopyCommandOptions): Promise<void> {
-  if (!options.verifyOnly) for (const opened of [source, target]) await mustRest(opened)
+async function runCopy(source: Opened, target: Opened, options: CopyCommandOptions): Promise<void> {
+  if (!options.verifyOnly) for (const opened of [source, target]) await checkIdle(opened)
   const names = { from: nameOf(source.url), to: nameOf(target.url) }
   const { copyStore } = await import('../../transfer/copy/copy.ts')
-  const progressOutput = options.json ? undefined : progressLine(process.stderr, source.clock)
+  const progressOutput = options.json ? undefined : createProgressLine(process.stderr, source.clock)
   const stopping = stopOnSignal()
   try {
     const report = await copyStore(source.store, target.store, {
@@ -75,8 +75,8 @@ async function copy(source: Opened, target: Opened, options: CopyCommandOptions)
       ...(options.verifyOnly ? { verifyOnly: true } : {}),
     })
     progressOutput?.close()
-    if (options.json) process.stdout.write(`${json({ ...names, ...report }, 2)}\n`)
-    else process.stdout.write(`${summary(names, report, lineWidth()).join('\n')}\n`)
+    if (options.json) process.stdout.write(`${toJson({ ...names, ...report }, 2)}\n`)
+    else process.stdout.write(`${formatSummary(names, report, lineWidth()).join('\n')}\n`)
     if (!report.ok) process.exitCode = report.verdict ? 1 : stoppedExit
   } finally {
     stopping.end()
@@ -88,13 +88,13 @@ async function copy(source: Opened, target: Opened, options: CopyCommandOptions)
  * The stores must be idle: letters that change during the copy, or wait in the spool, would be
  * missed.
  */
-async function mustRest({ store, url, clock }: Opened): Promise<void> {
-  const workers = await liveWorkers(store, clock.now())
+async function checkIdle({ store, url, clock }: Opened): Promise<void> {
+  const workers = await listLiveWorkers(store, clock.now())
   const names = workers.map(({ name }) => name).slice(0, 3)
   if (workers.length > 0)
     throw new RedriveError(
       'INVALID_INPUT',
-      `${counted(workers.length, 'worker')} of ${nameOf(url)} ran recently (${names.join(', ')}): stop them before the copy`,
+      `${formatCount(workers.length, 'worker')} of ${nameOf(url)} ran recently (${names.join(', ')}): stop them before the copy`,
     )
   const { path, files, oldFiles } = await inspectSpool(url)
   if (files.length + oldFiles.length > 0)
@@ -106,59 +106,64 @@ async function mustRest({ store, url, clock }: Opened): Promise<void> {
 
 function formatProgress({ doing, letters, of }: CopyProgress): string {
   const what = doing === 'copy' ? 'copied' : 'compared'
-  return `${letters.toLocaleString('en')} of ${counted(of, 'letter')} ${what}`
+  return `${letters.toLocaleString('en')} of ${formatCount(of, 'letter')} ${what}`
 }
 
 /** The summary, in lines that fit the terminal. */
-export function summary(
+export function formatSummary(
   { from, to }: { from: string; to: string },
   { ok, copied, verdict }: CopyReport,
   width: number,
 ): string[] {
   const head = [
-    `From ${line(from)}`,
-    `To   ${line(to)}`,
-    `${counted(copied, 'letter')} copied in this run.`,
+    `From ${escapeLine(from)}`,
+    `To   ${escapeLine(to)}`,
+    `${formatCount(copied, 'letter')} copied in this run.`,
   ]
   if (!verdict)
     return [...head, 'Stopped. Run the same command again to continue.'].map((text) =>
-      cut(text, width),
+      truncate(text, width),
     )
   const { letters, records, differences, damaged, hash } = verdict
   const rows = states.flatMap((state) => {
     const count = verdict.states[state]
     return count ? [{ state, count: count.toLocaleString('en') }] : []
   })
-  const counts = table(
+  const counts = formatTable(
     [
       { title: 'STATE', cell: ({ state }: (typeof rows)[number]) => state },
-      { title: 'LETTERS', cell: ({ count }) => count, right: true },
+      { title: 'LETTERS', cell: ({ count }) => count, alignRight: true },
     ],
     rows,
     width,
   )
-  const [these, those] = [counted(letters, 'letter'), counted(records, 'record')]
+  const [sameLetters, sameRecords] = [
+    formatCount(letters, 'letter'),
+    formatCount(records, 'record'),
+  ]
   return [
     ...head,
     ...counts,
     ok
-      ? `Verified: ${these}, ${those} and the totals are the same.`
-      : `NOT THE SAME: only ${these} and ${those} are.`,
-    ...differences.first.map(({ kind, name, why }) => `  ${kind} ${line(name)}: ${line(why)}`),
-    ...more(differences),
+      ? `Verified: ${sameLetters}, ${sameRecords} and the totals are the same.`
+      : `NOT THE SAME: only ${sameLetters} and ${sameRecords} are the same.`,
+    ...differences.first.map(
+      ({ kind, name, why }) => `  ${kind} ${escapeLine(name)}: ${escapeLine(why)}`,
+    ),
+    ...formatRemaining(differences),
     ...(damaged.count > 0
-      ? [`${counted(damaged.count, 'letter')} damaged in the source, stored as records:`]
+      ? [`${formatCount(damaged.count, 'letter')} damaged in the source, stored as records:`]
       : []),
-    ...damaged.first.map(({ id, why }) => `  ${line(id)}: ${line(why)}`),
-    ...more(damaged),
+    ...damaged.first.map(({ id, why }) => `  ${escapeLine(id)}: ${escapeLine(why)}`),
+    ...formatRemaining(damaged),
     ...(ok ? [`sha256 ${hash.from}`] : []),
     ...(differences.count > 0
       ? ['Stop all processes that use the two stores, and run the same command again.']
       : []),
-  ].map((text) => cut(text, width))
+  ].map((text) => truncate(text, width))
 }
 
-function more({ first, count }: { first: unknown[]; count: number }): string[] {
+function formatRemaining({ first, count }: { first: unknown[]; count: number }): string[] {
   const left = count - first.length
   return left > 0 ? [`  … and ${left.toLocaleString('en')} more`] : []
 }

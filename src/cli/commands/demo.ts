@@ -10,7 +10,7 @@ const examples = `
 Examples:
   redrive demo
   redrive demo --seconds 10 | cat     without a terminal: a line for every event
-  redrive demo --json                 the same as structured log lines`
+  redrive demo --json                 the same as JSON log lines`
 
 export function addDemo(program: Command): void {
   program

@@ -2,20 +2,28 @@ import type { Command } from 'commander'
 import { inspectSpool } from '../../connect/store.ts'
 import { maxLimit } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
-import { takeCensus } from '../census.ts'
+import { verifyCounts } from '../verify-counts.ts'
 import { hideSecrets, withStore, type GlobalOptions, type Opened } from '../open.ts'
-import { counted, fromNow, json, line, paint, span, type Style } from '../print.ts'
-import { liveWorkers } from '../workers.ts'
+import {
+  formatCount,
+  formatRelativeTime,
+  toJson,
+  escapeLine,
+  paint,
+  formatDuration,
+  type Style,
+} from '../print.ts'
+import { listLiveWorkers } from '../live-workers.ts'
 
 const examples = `
 Examples:
   redrive doctor
   redrive doctor --quick           without reading every letter
-  redrive doctor --repair          put indexes and counts right (Redis)
+  redrive doctor --repair          correct indexes and counts (Redis)
   redrive doctor --json | jq .ok
 
-Exits with 0 when the store is sound and with 1 when it is not, or when a secret
-that its configuration names is missing; what is marked "look" does not count.
+Exits with 0 if the store is healthy, and with 1 if there is a problem (FAIL) or
+a secret of the configuration is missing. Warnings (warn) do not count.
 With --json it prints {"ok", "store", "findings": [{"kind", "what", "text"}]}.`
 
 interface DoctorOptions extends GlobalOptions {
@@ -23,7 +31,9 @@ interface DoctorOptions extends GlobalOptions {
   repair?: boolean
 }
 
-/** `ok`: fine. `warning`: worth a look. `problem`: broken. */
+/**
+ * `warning`: a person may want to act. `problem`: something is broken; the command exits with 1.
+ */
 interface Finding {
   kind: 'ok' | 'warning' | 'problem'
   what: string
@@ -39,49 +49,53 @@ export function addDoctor(program: Command): void {
     .addHelpText('after', examples)
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<DoctorOptions>()
-      return withStore(options, (opened) => doctor(opened, options))
+      return withStore(options, (opened) => runDoctor(opened, options))
     })
 }
 
-async function doctor(opened: Opened, options: DoctorOptions): Promise<void> {
+async function runDoctor(opened: Opened, options: DoctorOptions): Promise<void> {
   const findings = [
-    ...(await drift(opened, options)),
-    ...(await health(opened)),
-    ...(options.quick ? [] : await letters(opened)),
-    ...(await waiting(opened)),
-    ...(await spool(opened)),
-    ...opened.missing.map((text): Finding => ({ kind: 'problem', what: 'configuration', text })),
+    ...(await checkIndexes(opened, options)),
+    ...(await checkHealth(opened)),
+    ...(options.quick ? [] : await checkLetters(opened)),
+    ...(await checkWorkers(opened)),
+    ...(await checkSpool(opened)),
+    ...opened.configProblems.map((text): Finding => ({
+      kind: 'problem',
+      what: 'configuration',
+      text,
+    })),
   ]
   const problems = findings.filter(({ kind }) => kind === 'problem').length
   if (options.json)
     process.stdout.write(
-      `${json({ ok: problems === 0, store: hideSecrets(opened.url), findings }, 2)}\n`,
+      `${toJson({ ok: problems === 0, store: hideSecrets(opened.url), findings }, 2)}\n`,
     )
-  else print(hideSecrets(opened.url), findings, problems)
+  else printFindings(hideSecrets(opened.url), findings, problems)
   if (problems > 0) process.exitCode = 1
 }
 
 const marks: Record<Finding['kind'], [mark: string, style: Style]> = {
   ok: ['ok', 'green'],
-  warning: ['look', 'yellow'],
-  problem: ['BAD', 'red'],
+  warning: ['warn', 'yellow'],
+  problem: ['FAIL', 'red'],
 }
 
-function print(url: string, findings: readonly Finding[], problems: number): void {
+function printFindings(url: string, findings: readonly Finding[], problems: number): void {
   const lines = findings.map(({ kind, what, text }) => {
     const [mark, style] = marks[kind]
-    return `${paint(style, mark.padEnd(4))} ${line(what)}: ${line(text)}`
+    return `${paint(style, mark.padEnd(4))} ${escapeLine(what)}: ${escapeLine(text)}`
   })
   const verdict =
-    problems === 0 ? 'The store is healthy.' : `${counted(problems, 'problem')} found.`
-  process.stdout.write(`${line(url)}\n${lines.join('\n')}\n${verdict}\n`)
+    problems === 0 ? 'The store is healthy.' : `${formatCount(problems, 'problem')} found.`
+  process.stdout.write(`${escapeLine(url)}\n${lines.join('\n')}\n${verdict}\n`)
 }
 
-async function health({ store }: Opened): Promise<Finding[]> {
+async function checkHealth({ store }: Opened): Promise<Finding[]> {
   const { ok, checks, problems } = await store.health()
-  const found: Finding[] = problems.map((text) => ({ kind: 'problem', what: 'store', text }))
-  if (!ok && found.length === 0)
-    found.push({
+  const findings: Finding[] = problems.map((text) => ({ kind: 'problem', what: 'store', text }))
+  if (!ok && findings.length === 0)
+    findings.push({
       kind: 'problem',
       what: 'store',
       text: 'reports that it is not healthy, without a reason',
@@ -91,11 +105,11 @@ async function health({ store }: Opened): Promise<Finding[]> {
     what,
     text,
   }))
-  return [...settings, ...found]
+  return [...settings, ...findings]
 }
 
 /** Whether letters, indexes and counts agree, in stores where they can diverge. */
-async function drift(
+async function checkIndexes(
   { store }: Opened,
   { quick, repair = false }: DoctorOptions,
 ): Promise<Finding[]> {
@@ -104,12 +118,12 @@ async function drift(
   const { missing, strays, counts, examples, repaired } = await store.fsck({ repair })
   const wrong = missing + strays + (counts ?? 0)
   if (wrong === 0) return [{ kind: 'ok', what: 'indexes', text: 'agree with the letters' }]
-  const found = `${counted(missing, 'gap')}, ${counted(strays, 'stray')}, ${counted(counts ?? 0, 'wrong count')}`
-  const text = repaired ? `${found}: repaired` : `${found}: run redrive doctor --repair`
+  const summary = `${missing} entries missing, ${strays} stale, ${formatCount(counts ?? 0, 'wrong count')}`
+  const text = repaired ? `${summary}: repaired` : `${summary}: run redrive doctor --repair`
   return [
     { kind: repaired ? 'warning' : 'problem', what: 'indexes', text },
     ...examples
-      .slice(0, maxTold)
+      .slice(0, maxExamples)
       .map((example): Finding => ({ kind: 'warning', what: 'indexes', text: example })),
   ]
 }
@@ -117,59 +131,65 @@ async function drift(
 const nothingToRepair = 'indexes and letters cannot diverge in this store'
 
 /** Letters that wait in the default spool folder of the store. */
-async function spool({ url }: Opened): Promise<Finding[]> {
+async function checkSpool({ url }: Opened): Promise<Finding[]> {
   const { path, files, oldFiles, bytes, damaged, refused } = await inspectSpool(url)
-  const found: Finding[] = []
+  const findings: Finding[] = []
   const waiting = files.length + oldFiles.length
   const setAside = damaged + refused
   if (waiting > 0)
-    found.push({
+    findings.push({
       kind: 'warning',
       what: 'spool',
-      text: `${counted(waiting, 'file')} of ${bytes} bytes in ${path}: the worker that wrote ${waiting === 1 ? 'it' : 'them'}, or the next one to start, adds the letters to the store`,
+      text: `${formatCount(waiting, 'file')} of ${bytes} bytes in ${path}: the worker that wrote ${waiting === 1 ? 'it' : 'them'}, or the next one to start, adds the letters to the store`,
     })
   if (setAside > 0)
-    found.push({
+    findings.push({
       kind: 'warning',
       what: 'spool',
-      text: `${counted(setAside, 'file')} set aside in ${path}: inspect and remove ${setAside === 1 ? 'it' : 'them'}`,
+      text: `${formatCount(setAside, 'file')} set aside in ${path}: inspect and remove ${setAside === 1 ? 'it' : 'them'}`,
     })
-  return found
+  return findings
 }
 
-const maxTold = 5
+const maxExamples = 5
 
 /** Findings from reading all letters. */
-async function letters({ store }: Opened): Promise<Finding[]> {
-  const { count, corrupt, differences, moving } = await takeCensus(store)
+async function checkLetters({ store }: Opened): Promise<Finding[]> {
+  const { count, corrupt, differences, changing } = await verifyCounts(store)
   const state = corrupt.length === 0 ? 'none corrupt' : `${corrupt.length} corrupt`
   return [
-    { kind: 'ok', what: 'letters', text: `${counted(count, 'letter')} read, ${state}` },
-    ...corrupt.slice(0, maxTold).map((letter) => ({
+    { kind: 'ok', what: 'letters', text: `${formatCount(count, 'letter')} read, ${state}` },
+    ...corrupt.slice(0, maxExamples).map((letter) => ({
       kind: 'problem' as const,
       what: `letter ${letter.id}`,
       text: `corrupt: ${letter.corrupt}`,
     })),
-    ...differences.map(({ what, maintained, found }) => ({
+    ...differences.map(({ what, maintained, counted }) => ({
       kind: 'problem' as const,
       what: `count of ${what}`,
-      text: `is ${maintained}, but there are ${found}`,
+      text: `is ${maintained}, but there are ${counted}`,
     })),
     ...(differences.length === 0
-      ? [{ kind: 'ok' as const, what: 'counts', text: moving ? moved : 'agree with the letters' }]
+      ? [
+          {
+            kind: 'ok' as const,
+            what: 'counts',
+            text: changing ? changedMeanwhile : 'agree with the letters',
+          },
+        ]
       : []),
   ]
 }
 
-const moved = 'letters changed during the check, so not all counts could be compared'
+const changedMeanwhile = 'letters changed during the check, so not all counts could be compared'
 
 /** A live worker would have taken a letter within this time. */
 const lateMs = 60_000
 
 /** Stuck letters, and the workers that could run them. */
-async function waiting({ store, clock }: Opened): Promise<Finding[]> {
+async function checkWorkers({ store, clock }: Opened): Promise<Finding[]> {
   const nowMs = clock.now()
-  const workers = await liveWorkers(store, nowMs)
+  const workers = await listLiveWorkers(store, nowMs)
   const findings: Finding[] = [
     workers.length === 0
       ? { kind: 'ok', what: 'workers', text: 'none is running' }
@@ -177,7 +197,7 @@ async function waiting({ store, clock }: Opened): Promise<Finding[]> {
           kind: 'ok',
           what: 'workers',
           text: workers
-            .map(({ name, queues }) => `${name} (${counted(queues.length, 'queue')})`)
+            .map(({ name, queues }) => `${name} (${formatCount(queues.length, 'queue')})`)
             .join(', '),
         },
   ]
@@ -189,14 +209,14 @@ async function waiting({ store, clock }: Opened): Promise<Finding[]> {
     findings.push({
       kind: 'warning',
       what: 'leases',
-      text: `${counted(lapsed.length, 'lease')} expired over a minute ago, for example of letter ${lapsed[0]!.id}: the next worker takes them over`,
+      text: `${formatCount(lapsed.length, 'lease')} expired over a minute ago, for example of letter ${lapsed[0]!.id}: the next worker takes them over`,
     })
   const unhandled = await store.tally('queue', { state: 'parked', reason: 'no-handler' })
   for (const [queue, count] of unhandled)
     findings.push({
       kind: 'warning',
       what: 'no handler',
-      text: `${counted(count, 'letter')} of ${queue} ${count === 1 ? 'waits' : 'wait'} for a worker that handles it`,
+      text: `${formatCount(count, 'letter')} of ${queue} ${count === 1 ? 'waits' : 'wait'} for a worker that handles it`,
     })
   const { items } = await store.find({ state: 'pending', order: 'due', limit: 1 })
   const next = items[0]
@@ -207,13 +227,13 @@ async function waiting({ store, clock }: Opened): Promise<Finding[]> {
     findings.push({
       kind: 'warning',
       what: 'due',
-      text: `letter ${next.id} of ${next.queue} is late by ${span(lateBy)}: ${workers.length === 0 ? 'start a worker' : 'flow control may hold back its queue, or its workers are busy'}`,
+      text: `letter ${next.id} of ${next.queue} is late by ${formatDuration(lateBy)}: ${workers.length === 0 ? 'start a worker' : 'flow control may hold back its queue, or its workers are busy'}`,
     })
   else
     findings.push({
       kind: 'ok',
       what: 'due',
-      text: `the next letter ${lateBy > 0 ? 'was' : 'is'} due ${fromNow(toMs(next.retryAt), nowMs)}`,
+      text: `the next letter ${lateBy > 0 ? 'was' : 'is'} due ${formatRelativeTime(toMs(next.retryAt), nowMs)}`,
     })
   return findings
 }

@@ -15,8 +15,8 @@ import { RedriveError } from '../../errors.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import { addFilterOptions, readFilter, type FilterOptions } from '../filter.ts'
 import { withStore, type GlobalOptions, type Opened } from '../open.ts'
-import { pages } from '../pages.ts'
-import { counted, json } from '../print.ts'
+import { readPages } from '../pages.ts'
+import { formatCount, toJson } from '../print.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 
 const examples = `
@@ -24,9 +24,9 @@ Examples:
   redrive export operations.json
   redrive export --queue charge-card > charge-card.json
 
-Writes a JSON array of operations, payloads included, oldest first; archived
-ones only with --state archived. A file is written beside the old one and takes
-its place when it is whole; only its owner can read it.
+Writes a JSON array of operations with payloads, oldest first; archived letters
+only with --state archived. An existing file is replaced only when the new one
+is complete; only its owner can read it.
 With --json and a file it prints {"file", "letters"}.`
 
 export function addExport(program: Command): void {
@@ -50,13 +50,13 @@ async function exportTo(
   const filter = readFilter(options, opened.clock.now())
   if (file === undefined || file === '-')
     return void (await writeItems(opened, filter, (text) => void process.stdout.write(text)))
-  const letters = await replaceFile(placeOf(file), opened.clock.id(), (write) =>
+  const letters = await replaceFile(resolveTarget(file), opened.clock.id(), (write) =>
     writeItems(opened, filter, write),
   )
   process.stdout.write(
     options.json
-      ? `${json({ file, letters })}\n`
-      : `${counted(letters, 'letter')} written to ${file}.\n`,
+      ? `${toJson({ file, letters })}\n`
+      : `${formatCount(letters, 'letter')} written to ${file}.\n`,
   )
 }
 
@@ -71,9 +71,9 @@ async function writeItems(
   const { toOperationItem } = await import('../../transfer/operation-file/write.ts')
   const query = { ...filter, order: 'oldest', limit: pageSize, payload: true } as const
   let count = 0
-  for await (const letters of pages((from) => store.find({ ...query, ...from })))
+  for await (const letters of readPages((from) => store.find({ ...query, ...from })))
     for (const letter of letters) {
-      const item = json(toOperationItem(letter), 2).replaceAll('\n', '\n  ')
+      const item = toJson(toOperationItem(letter), 2).replaceAll('\n', '\n  ')
       write(`${count++ === 0 ? '[' : ','}\n  ${item}`)
     }
   write(count === 0 ? '[]\n' : '\n]\n')
@@ -84,26 +84,26 @@ async function writeItems(
  * The path to replace: the target of a link, so that the link stays. Only regular files may be
  * replaced.
  */
-function placeOf(file: string): string {
+function resolveTarget(file: string): string {
   try {
-    const there = statSync(file, { throwIfNoEntry: false })
-    if (!there && !lstatSync(file, { throwIfNoEntry: false })) return file
-    if (!there)
+    const stats = statSync(file, { throwIfNoEntry: false })
+    if (!stats && !lstatSync(file, { throwIfNoEntry: false })) return file
+    if (!stats)
       throw new RedriveError(
         'INVALID_INPUT',
-        `cannot write ${file}: it is a link to a file that does not exist: name that file`,
+        `cannot write ${file}: it is a link to a file that does not exist: name the target of the link`,
       )
-    if (there.isFile()) return realpathSync(file)
-    const instead = there.isDirectory()
+    if (stats.isFile()) return realpathSync(file)
+    const reason = stats.isDirectory()
       ? 'it is a folder: name a file in it'
       : `it is not a regular file: use standard output, such as redrive export > ${file}`
-    throw new RedriveError('INVALID_INPUT', `cannot write ${file}: ${instead}`)
+    throw new RedriveError('INVALID_INPUT', `cannot write ${file}: ${reason}`)
   } catch (error) {
-    throw unwritable(file, error)
+    throw toWriteError(file, error)
   }
 }
 
-function unwritable(file: string, error: unknown): RedriveError {
+function toWriteError(file: string, error: unknown): RedriveError {
   if (error instanceof RedriveError) return error
   const { code, message } = error as NodeJS.ErrnoException
   const why =
@@ -117,10 +117,10 @@ function unwritable(file: string, error: unknown): RedriveError {
  */
 async function replaceFile(
   file: string,
-  mark: string,
+  draftId: string,
   fill: (write: (text: string) => void) => Promise<number>,
 ): Promise<number> {
-  const draft = `${file}.${mark}.tmp`
+  const draft = `${file}.${draftId}.tmp`
   const stopping = stopOnSignal()
   // Cleaned up at once on a signal: the old file is complete, and the store may be slow to answer.
   stopping.signal.addEventListener('abort', () => {
@@ -141,13 +141,13 @@ async function replaceFile(
     return count
   } catch (error) {
     rmSync(draft, { force: true })
-    throw unwritable(file, error)
+    throw toWriteError(file, error)
   } finally {
     stopping.end()
   }
 }
 
-/** Repeats short writes until all is written. */
+/** Repeats partial writes until all bytes are written. */
 function writeFully(descriptor: number, text: string): void {
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length;) at += writeSync(descriptor, bytes, at)

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { RedriveError } from '../../errors.ts'
 import type { ImportReport } from '../../transfer/operation-file/import.ts'
 import { withStore, type GlobalOptions } from '../open.ts'
-import { counted, json, line } from '../print.ts'
+import { formatCount, toJson, escapeLine } from '../print.ts'
 
 const examples = `
 Examples:
@@ -12,8 +12,8 @@ Examples:
   redrive import - < operations.json       from standard input
 
 The file is a JSON array of operations, as redrive export writes it. Importing
-it twice adds nothing the second time. Items that cannot be read are told, each
-with its place in the file, and the exit code is 2.
+it again adds nothing. Invalid items are reported with their index in the file,
+and the exit code is 2.
 With --json it prints {"added", "duplicates", "problems"}.`
 
 export function addImport(program: Command): void {
@@ -34,10 +34,10 @@ export function addImport(program: Command): void {
       const operations = readOperationFile(text)
       const { letters, problems } = operations
       // No store is created for a file without operations.
-      if (letters.length === 0) return print({ added: 0, duplicates: 0, problems }, options)
+      if (letters.length === 0) return printReport({ added: 0, duplicates: 0, problems }, options)
       return withStore(
         options,
-        async ({ store }) => print(await importOperations(store, operations), options),
+        async ({ store }) => printReport(await importOperations(store, operations), options),
         { create: true },
       )
     })
@@ -55,14 +55,16 @@ function readFile(file: string): string {
 
 const maxPrinted = 20
 
-function print(report: ImportReport, options: GlobalOptions): void {
+function printReport(report: ImportReport, options: GlobalOptions): void {
   const { added, duplicates, problems } = report
-  if (options.json) process.stdout.write(`${json(report)}\n`)
+  if (options.json) process.stdout.write(`${toJson(report)}\n`)
   else {
-    const already = duplicates > 0 ? `, ${duplicates.toLocaleString('en')} already exist` : ''
-    process.stdout.write(`${counted(added, 'letter')} added${already}.\n`)
-    for (const problem of problems.slice(0, maxPrinted)) process.stderr.write(`${line(problem)}\n`)
-    if (problems.length > maxPrinted) process.stderr.write(`… ${problems.length} problems in all\n`)
+    const existing = duplicates > 0 ? `, ${duplicates.toLocaleString('en')} already exist` : ''
+    process.stdout.write(`${formatCount(added, 'letter')} added${existing}.\n`)
+    for (const problem of problems.slice(0, maxPrinted))
+      process.stderr.write(`${escapeLine(problem)}\n`)
+    if (problems.length > maxPrinted)
+      process.stderr.write(`… ${problems.length} problems in total\n`)
   }
   if (problems.length > 0) process.exitCode = 2
 }

@@ -6,8 +6,16 @@ import type { Store } from '../../store.ts'
 import { addFilterOptions, readFilter, readLimit, type FilterOptions } from '../filter.ts'
 import { shortIds } from '../letter-ids.ts'
 import { withStore, type GlobalOptions, type Opened } from '../open.ts'
-import { counted, json, line, lineWidth, paint, table, type Column } from '../print.ts'
-import { failureLine, stateStyle, whenOf } from '../standing.ts'
+import {
+  formatCount,
+  toJson,
+  escapeLine,
+  lineWidth,
+  paint,
+  formatTable,
+  type Column,
+} from '../print.ts'
+import { formatFailure, stateStyle, formatDue } from '../letter-format.ts'
 
 interface ListOptions extends GlobalOptions, FilterOptions {
   order: string
@@ -18,15 +26,15 @@ interface ListOptions extends GlobalOptions, FilterOptions {
 
 const examples = `
 Examples:
-  redrive list --state parked,exhausted       what will not move by itself
+  redrive list --state parked,exhausted       letters that need a person
   redrive list --queue charge-card --since 2h
   redrive list --order due                    what runs next
   redrive list --source-id wf_abc123          letters of one workflow
   redrive list --metadata customer=acme
   redrive list --json | jq -r .id
 
-With --json each line is one letter, without its payload and history. When there
-are more letters, standard error gets the --cursor that goes on.`
+With --json each line is one letter, without its payload and history. If there
+are more letters, standard error gets the --cursor of the next page.`
 
 export function addList(program: Command): void {
   const command = program
@@ -40,11 +48,11 @@ export function addList(program: Command): void {
     .addHelpText('after', examples)
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<ListOptions>()
-      return withStore(options, (opened) => list(opened, options))
+      return withStore(options, (opened) => listLetters(opened, options))
     })
 }
 
-async function list(opened: Opened, options: ListOptions): Promise<void> {
+async function listLetters(opened: Opened, options: ListOptions): Promise<void> {
   const filter = readFilter(options, opened.clock.now())
   const order = orders.find((known) => known === options.order)
   if (!order)
@@ -59,14 +67,18 @@ async function list(opened: Opened, options: ListOptions): Promise<void> {
     limit,
     ...(options.cursor === undefined ? {} : { cursor: options.cursor }),
   }
-  let shown = 0
+  let printed = 0
   for (;;) {
     const { items, cursor } = await opened.store.find(query)
-    if (options.json) for (const letter of items) process.stdout.write(`${json(ordered(letter))}\n`)
-    else if (items.length > 0) await printTable(opened, items, shown === 0)
-    shown += items.length
+    if (options.json)
+      for (const letter of items) process.stdout.write(`${toJson(putKeysFirst(letter))}\n`)
+    else if (items.length > 0) await printTable(opened, items, printed === 0)
+    printed += items.length
     if (options.all && cursor !== undefined) query.cursor = cursor
-    else return options.json ? printCursor(cursor) : printEnd(opened.store, filter, shown, cursor)
+    else
+      return options.json
+        ? printCursor(cursor)
+        : printSummary(opened.store, filter, printed, cursor)
   }
 }
 
@@ -76,35 +88,35 @@ async function printTable(
   first: boolean,
 ): Promise<void> {
   const ids = letters.map(({ id }) => id)
-  const short = await shortIds(store, ids)
-  const lines = table(columns(short, clock.now()), letters, lineWidth())
+  const shorten = await shortIds(store, ids)
+  const lines = formatTable(createColumns(shorten, clock.now()), letters, lineWidth())
   process.stdout.write(`${(first ? lines : lines.slice(1)).join('\n')}\n`)
 }
 
-function columns(short: (id: string) => string, nowMs: number): Column<LetterSummary>[] {
+function createColumns(shorten: (id: string) => string, nowMs: number): Column<LetterSummary>[] {
   return [
-    { title: 'ID', cell: ({ id }) => short(id) },
-    { title: 'QUEUE', cell: ({ queue }) => line(queue), least: 10 },
+    { title: 'ID', cell: ({ id }) => shorten(id) },
+    { title: 'QUEUE', cell: ({ queue }) => escapeLine(queue), minWidth: 10 },
     { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => stateStyle[state] },
     { title: 'CATEGORY', cell: ({ category }) => category, optional: true },
     {
       title: 'TRY',
       cell: ({ retries, maxRetries }) => `${retries}/${maxRetries}`,
-      right: true,
+      alignRight: true,
       optional: true,
     },
-    { title: 'DUE', cell: (letter) => whenOf(letter, nowMs), right: true, optional: true },
+    { title: 'DUE', cell: (letter) => formatDue(letter, nowMs), alignRight: true, optional: true },
     {
       title: 'ERROR',
-      cell: failureLine,
+      cell: formatFailure,
       style: ({ corrupt }) => (corrupt === undefined ? undefined : 'red'),
-      least: 16,
+      minWidth: 16,
     },
   ]
 }
 
-/** The most important columns come first. */
-function ordered(letter: LetterSummary): object {
+/** The most important keys come first. */
+function putKeysFirst(letter: LetterSummary): object {
   const { id, queue, state, ...rest } = letter
   return { id, queue, state, ...rest }
 }
@@ -114,24 +126,24 @@ function printCursor(cursor: string | undefined): void {
 }
 
 /** Filter keys with maintained counts: their tally costs the same for any number of letters. */
-const cheap = new Set(['queue', 'state', 'category', 'priority'])
+const countedKeys = new Set(['queue', 'state', 'category', 'priority'])
 
-async function printEnd(
+async function printSummary(
   store: Store,
   filter: LetterFilter,
-  shown: number,
+  printed: number,
   cursor: string | undefined,
 ): Promise<void> {
   const filtered = Object.keys(filter).length > 0
-  if (shown === 0)
+  if (printed === 0)
     return void process.stdout.write(filtered ? 'No letter matches.\n' : 'No letters.\n')
   if (cursor === undefined)
-    return void process.stdout.write(paint('dim', `${counted(shown, 'letter')}.`) + '\n')
-  const counts = Object.keys(filter).every((key) => cheap.has(key))
+    return void process.stdout.write(paint('dim', `${formatCount(printed, 'letter')}.`) + '\n')
+  const counts = Object.keys(filter).every((key) => countedKeys.has(key))
     ? await store.tally('state', filter)
     : undefined
   const all = counts
     ? ` of ${[...counts.values()].reduce((sum, count) => sum + count, 0).toLocaleString('en')}`
     : ''
-  process.stdout.write(paint('dim', `${shown}${all} letters. More with --limit or --all.`) + '\n')
+  process.stdout.write(paint('dim', `${printed}${all} letters. More with --limit or --all.`) + '\n')
 }

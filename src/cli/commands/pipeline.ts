@@ -11,8 +11,16 @@ import type { ReplayReport } from '../../pipeline/replay/options.ts'
 import type { NodeSettings } from '../../pipeline/graph/settings.ts'
 import type { DeadPlace, NodeDepth } from '../../pipeline/metrics/depth.ts'
 import type { GlobalOptions } from '../open.ts'
-import { counted, cut, json, line, lineWidth, span, table } from '../print.ts'
-import { progressLine } from '../progress-line.ts'
+import {
+  formatCount,
+  truncate,
+  toJson,
+  escapeLine,
+  lineWidth,
+  formatDuration,
+  formatTable,
+} from '../print.ts'
+import { createProgressLine } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 
 const replayExamples = `
@@ -21,15 +29,14 @@ Examples:
   redrive pipeline replay parser --config graph.yaml --filter error_type=TIMEOUT
   redrive pipeline replay parser --config graph.yaml --limit 100 --rate 10
 
-Sends dead records back to the topics they came from, as they were, with their
-keys and headers. What was replayed before is not sent again. A replay that was
-stopped goes on where it was when the same command is run again; one with an
---id that is done is not done again.
+Returns dead records unchanged to their source topics, with keys and headers.
+Records that were replayed before are skipped. To continue a replay that was
+stopped, run the same command again. A completed --id is not replayed again.
 
 Filters, each given once: error_type=TIMEOUT,CRASH_LOOP  message=TEXT
   since=2026-01-31T10:00:00Z  until=…  stream_id=ID  key=TEXT
 
-Exits with 0 when it is done and with 130 when it was stopped.`
+Exits with 0 when the replay is completed, and with 130 when it was stopped.`
 
 const statusExamples = `
 Examples:
@@ -57,7 +64,7 @@ export function addPipeline(program: Command): void {
   const pipeline = program
     .command('pipeline')
     .description('manage the dead records of pipelines on Kafka')
-  withGraph(pipeline.command('replay'))
+  addGraphOptions(pipeline.command('replay'))
     .description('return dead records of a node to their source topics')
     .argument('<node>', 'the id of the node, or its name')
     .option('--filter <name=value>', 'only matching records; may be repeated', collect)
@@ -69,36 +76,39 @@ export function addPipeline(program: Command): void {
     .option('--dry-run', 'count only, send nothing')
     .addHelpText('after', replayExamples)
     .action((node: string, _, self: Command) =>
-      replay(node, self.optsWithGlobals<ReplayCommandOptions>()),
+      runReplay(node, self.optsWithGlobals<ReplayCommandOptions>()),
     )
-  withGraph(pipeline.command('status'))
+  addGraphOptions(pipeline.command('status'))
     .description('count the dead records of each node')
     .addHelpText('after', statusExamples)
-    .action((_, self: Command) => status(self.optsWithGlobals<PipelineOptions>()))
+    .action((_, self: Command) => printStatus(self.optsWithGlobals<PipelineOptions>()))
 }
 
-function withGraph(command: Command): Command {
+function addGraphOptions(command: Command): Command {
   return command
-    .requiredOption('--config <file>', 'the graphs, as YAML')
+    .requiredOption('--config <file>', 'YAML file with the graphs')
     .option('--kafka <url>', 'URL of Kafka, if the graphs do not have it')
 }
 
-async function replay(name: string, options: ReplayCommandOptions): Promise<void> {
-  const [{ replayNode }, { replayFilter }, { checkTopic }] = await onKafka(() =>
+async function runReplay(name: string, options: ReplayCommandOptions): Promise<void> {
+  const [{ replayNode }, { replayFilter }, { checkTopic }] = await loadWithKafka(() =>
     Promise.all([
       import('../../pipeline/replay/replay.ts'),
       import('../../pipeline/replay/filter.ts'),
       import('../../pipeline/graph/topics.ts'),
     ]),
   )
-  const { graphs, cluster } = await opened(options)
-  const settings = nodeNamed(graphs, name)
+  const { graphs, cluster } = await openCluster(options)
+  const settings = findNode(graphs, name)
   const { limit, rate, to, id, dryRun = false, again = false } = options
   // Almost certainly an unset variable. With the same name, only the first replay would do
   // anything.
   if (id === '')
-    throw new RedriveError('INVALID_INPUT', '--id is empty: name the replay, or remove it')
-  const progressOutput = options.json ? undefined : progressLine(process.stderr, systemClock)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      '--id is empty: give the replay a name, or remove the option',
+    )
+  const progressOutput = options.json ? undefined : createProgressLine(process.stderr, systemClock)
   const stopping = stopOnSignal()
   let worked = false
   try {
@@ -115,12 +125,13 @@ async function replay(name: string, options: ReplayCommandOptions): Promise<void
       signal: stopping.signal,
       onProgress: (report) => {
         worked = true
-        progressOutput?.show(formatProgress(report), shareOf(report))
+        progressOutput?.show(formatProgress(report), shareDone(report))
       },
     })
     progressOutput?.close()
-    if (options.json) process.stdout.write(`${json(report, 2)}\n`)
-    else process.stdout.write(`${summary(settings, report, lineWidth(), worked).join('\n')}\n`)
+    if (options.json) process.stdout.write(`${toJson(report, 2)}\n`)
+    else
+      process.stdout.write(`${formatSummary(settings, report, lineWidth(), worked).join('\n')}\n`)
     if (!report.done) process.exitCode = stoppedExit
   } finally {
     stopping.end()
@@ -130,10 +141,10 @@ async function replay(name: string, options: ReplayCommandOptions): Promise<void
 
 function formatProgress({ sent, quarantined, passed, left, dryRun }: ReplayReport): string {
   const read = sent + quarantined + passed + left
-  return `${counted(read, 'dead record')} read, ${sent.toLocaleString('en')}${dryRun ? ' would be' : ''} sent`
+  return `${formatCount(read, 'dead record')} read, ${sent.toLocaleString('en')}${dryRun ? ' would be' : ''} sent`
 }
 
-function shareOf({ positions, ends }: ReplayReport): number {
+function shareDone({ positions, ends }: ReplayReport): number {
   const sum = (all: readonly number[]): number => all.reduce((total, one) => total + one, 0)
   return sum(ends) === 0 ? 1 : sum(positions) / sum(ends)
 }
@@ -142,63 +153,65 @@ function shareOf({ positions, ends }: ReplayReport): number {
  * The summary, in lines that fit the terminal. A replay that was completed before does no work and
  * reports its old counts.
  */
-export function summary(
+export function formatSummary(
   { name, dlq }: Pick<NodeSettings, 'name' | 'dlq'>,
   { id, sent, quarantined, passed, left, ends, done, dryRun }: ReplayReport,
   width: number,
   worked = true,
 ): string[] {
   const would = dryRun && worked ? ' would be' : ''
-  const lines = [`Node ${line(name)}, from ${line(dlq.topic)}`]
+  const lines = [`Node ${escapeLine(name)}, from ${escapeLine(dlq.topic)}`]
   if (ends.length === 0) {
     lines.push('The topic does not exist: no record of this node has died.')
     lines.push('If some have died, check the topic in dlq_config and the Kafka URL (--kafka).')
-    return lines.map((text) => cut(text, width))
+    return lines.map((text) => truncate(text, width))
   }
-  lines.push(`${counted(sent, 'record')}${would} returned.`)
+  lines.push(`${formatCount(sent, 'record')}${would} returned.`)
   if (quarantined > 0)
     lines.push(
-      `${counted(quarantined, 'record')}${would} quarantined: replayed ${dlq.maxReprocessCount} times already.`,
+      `${formatCount(quarantined, 'record')}${would} quarantined: replayed ${dlq.maxReprocessCount} times already.`,
     )
   if (passed > 0)
-    lines.push(`${counted(passed, 'record')} skipped: not matched, or replayed or erased before.`)
-  if (left > 0) lines.push(`${counted(left, 'record')} left: they cannot be returned as they are.`)
+    lines.push(
+      `${formatCount(passed, 'record')} skipped: not matched, or replayed or erased before.`,
+    )
+  if (left > 0) lines.push(`${formatCount(left, 'record')} left: not returnable unchanged.`)
   if (done && !worked)
     lines.push('Completed before: nothing was sent. Use another --id for a new replay.')
   if (!done) lines.push('Stopped. Run the same command again to continue.')
-  if (!dryRun) lines.push(`Replay ${line(id)}`)
-  return lines.map((text) => cut(text, width))
+  if (!dryRun) lines.push(`Replay ${escapeLine(id)}`)
+  return lines.map((text) => truncate(text, width))
 }
 
-async function status(options: PipelineOptions): Promise<void> {
-  const { DeadRecordDepth } = await onKafka(() => import('../../pipeline/metrics/depth.ts'))
-  const { graphs, cluster } = await opened(options)
-  const there = new Set(await topicsIn(cluster))
-  const ask = async (
+async function printStatus(options: PipelineOptions): Promise<void> {
+  const { DeadRecordDepth } = await loadWithKafka(() => import('../../pipeline/metrics/depth.ts'))
+  const { graphs, cluster } = await openCluster(options)
+  const existingTopics = new Set(await listTopics(cluster))
+  const readDepths = async (
     placeOf: (node: NodeSettings) => Omit<DeadPlace, 'graph' | 'node'>,
   ): Promise<Map<string, NodeDepth>> => {
     const nodes = graphs.nodes
       .map((settings) => ({ graph: settings.graph, node: settings.node, ...placeOf(settings) }))
-      .filter(({ topic }) => there.has(topic))
-    const standing = new DeadRecordDepth({ cluster, nodes, longestMs: patienceMs })
+      .filter(({ topic }) => existingTopics.has(topic))
+    const depths = new DeadRecordDepth({ cluster, nodes, longestMs: maxWaitMs })
     try {
-      return new Map((await standing.ask()).map((one) => [one.node, one]))
+      return new Map((await depths.ask()).map((one) => [one.node, one]))
     } finally {
-      await standing.close()
+      await depths.close()
     }
   }
-  const dead = await ask(({ cluster, dlq }) => ({ cluster, topic: dlq.topic }))
+  const dead = await readDepths(({ cluster, dlq }) => ({ cluster, topic: dlq.topic }))
   // Replay positions belong to the DLQ topic, not to the quarantine topic: query this one without a
   // cluster.
-  const quarantined = await ask(({ dlq }) => ({ cluster: '', topic: dlq.quarantineTopic }))
+  const quarantined = await readDepths(({ dlq }) => ({ cluster: '', topic: dlq.quarantineTopic }))
   const rows = graphs.nodes.map((settings) =>
-    rowOf(settings, dead.get(settings.node), quarantined.get(settings.node)),
+    toStatusRow(settings, dead.get(settings.node), quarantined.get(settings.node)),
   )
-  if (options.json) process.stdout.write(`${json(rows, 2)}\n`)
-  else process.stdout.write(`${standings(rows, systemClock.now(), lineWidth()).join('\n')}\n`)
+  if (options.json) process.stdout.write(`${toJson(rows, 2)}\n`)
+  else process.stdout.write(`${formatStatus(rows, systemClock.now(), lineWidth()).join('\n')}\n`)
 }
 
-const patienceMs = 30_000
+const maxWaitMs = 30_000
 
 export interface StatusRow {
   graph: string
@@ -206,13 +219,13 @@ export interface StatusRow {
   name: string
   /** Null: unknown, and `problem` says why. */
   depth: number | null
-  /** When the oldest of them died. */
+  /** When the oldest dead record died. */
   oldestAt: Timestamp | null
   quarantined: number | null
   problem?: string
 }
 
-async function topicsIn(cluster: Cluster): Promise<string[]> {
+async function listTopics(cluster: Cluster): Promise<string[]> {
   const admin = cluster.admin()
   try {
     return await cluster.call(() => admin.listTopics())
@@ -221,68 +234,70 @@ async function topicsIn(cluster: Cluster): Promise<string[]> {
   }
 }
 
-export function rowOf(
+export function toStatusRow(
   { graph, node, name }: Pick<NodeSettings, 'graph' | 'node' | 'name'>,
   dead: NodeDepth | undefined,
   quarantined: NodeDepth | undefined,
 ): StatusRow {
-  const { depth, problem } = depthIn(quarantined)
+  const { depth, problem } = toDepth(quarantined)
   const why = problem === undefined ? {} : { problem }
-  return { graph, node, name, ...why, ...depthIn(dead), quarantined: depth }
+  return { graph, node, name, ...why, ...toDepth(dead), quarantined: depth }
 }
 
 /** A topic that does not exist has depth 0. */
-function depthIn(found: NodeDepth | undefined): Pick<StatusRow, 'depth' | 'oldestAt' | 'problem'> {
-  if (!found) return { depth: 0, oldestAt: null }
-  if ('error' in found) return { depth: null, oldestAt: null, problem: found.error.message }
-  const { depth, oldestMs } = found
+function toDepth(
+  measured: NodeDepth | undefined,
+): Pick<StatusRow, 'depth' | 'oldestAt' | 'problem'> {
+  if (!measured) return { depth: 0, oldestAt: null }
+  if ('error' in measured) return { depth: null, oldestAt: null, problem: measured.error.message }
+  const { depth, oldestMs } = measured
   return { depth, oldestAt: oldestMs === undefined ? null : toTimestamp(oldestMs) }
 }
 
-export function standings(rows: readonly StatusRow[], nowMs: number, width: number): string[] {
+export function formatStatus(rows: readonly StatusRow[], nowMs: number, width: number): string[] {
   const count = (value: number | null): string => value?.toLocaleString('en') ?? '?'
-  const lines = table<StatusRow>(
+  const lines = formatTable<StatusRow>(
     [
-      { title: 'NODE', cell: ({ name }) => line(name), least: 10 },
-      { title: 'DEAD', cell: ({ depth }) => count(depth), right: true },
+      { title: 'NODE', cell: ({ name }) => escapeLine(name), minWidth: 10 },
+      { title: 'DEAD', cell: ({ depth }) => count(depth), alignRight: true },
       {
         title: 'OLDEST',
-        cell: ({ oldestAt }) => (oldestAt === null ? '-' : span(nowMs - toMs(oldestAt))),
-        right: true,
+        cell: ({ oldestAt }) => (oldestAt === null ? '-' : formatDuration(nowMs - toMs(oldestAt))),
+        alignRight: true,
       },
-      { title: 'QUARANTINED', cell: ({ quarantined }) => count(quarantined), right: true },
+      { title: 'QUARANTINED', cell: ({ quarantined }) => count(quarantined), alignRight: true },
     ],
     rows,
     width,
   )
   const problems = rows.flatMap(({ name, problem }) =>
-    problem === undefined ? [] : [cut(`${line(name)}: ${line(problem)}`, width)],
+    problem === undefined ? [] : [truncate(`${escapeLine(name)}: ${escapeLine(problem)}`, width)],
   )
   return [...lines, ...problems]
 }
 
-const onKafka = <T>(load: () => Promise<T>): Promise<T> =>
+const loadWithKafka = <T>(load: () => Promise<T>): Promise<T> =>
   needing('@platformatic/kafka', load, 'command')
 
-async function opened({ config, kafka }: PipelineOptions): Promise<{
+async function openCluster({ config, kafka }: PipelineOptions): Promise<{
   graphs: Graphs
   cluster: Cluster
 }> {
-  const [{ readGraphs }, { Cluster: Made }] = await onKafka(() =>
+  const [{ readGraphs }, { Cluster: ClusterClass }] = await loadWithKafka(() =>
     Promise.all([
       import('../../pipeline/graph/graph.ts'),
       import('../../backends/kafka/cluster.ts'),
     ]),
   )
-  const graphs = readGraphs(textOf(config), config)
+  const graphs = readGraphs(readGraphFile(config), config)
   const url = kafka ?? graphs.kafka
   if (url === undefined)
     throw new RedriveError('INVALID_INPUT', `${config} has no kafka URL: give it with --kafka`)
   const settings = { url, clock: systemClock, timeoutMs: 10_000, clientId: 'redrive-cli' }
-  return { graphs, cluster: new Made(settings) }
+  return { graphs, cluster: new ClusterClass(settings) }
 }
 
-function textOf(file: string): string {
+function readGraphFile(file: string): string {
   try {
     return readTextFile(file)
   } catch (cause) {
@@ -291,12 +306,15 @@ function textOf(file: string): string {
   }
 }
 
-function nodeNamed({ nodes }: Graphs, wanted: string): NodeSettings {
+function findNode({ nodes }: Graphs, wanted: string): NodeSettings {
   const byId = nodes.filter(({ node }) => node === wanted)
-  const found = byId.length > 0 ? byId : nodes.filter(({ name }) => name === wanted)
-  if (found.length === 1) return found[0]!
-  if (found.length > 1)
-    throw new RedriveError('INVALID_INPUT', `several nodes are named ${wanted}: give the id`)
+  const matches = byId.length > 0 ? byId : nodes.filter(({ name }) => name === wanted)
+  if (matches.length === 1) return matches[0]!
+  if (matches.length > 1)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `several nodes are named ${wanted}: use the id of the node`,
+    )
   const near = nearest(
     wanted,
     nodes.flatMap(({ node, name }) => [node, name]),

@@ -1,21 +1,21 @@
 import type { Command } from 'commander'
 import type { QueueOptions } from '../../options/options.ts'
-import { addAct } from '../act.ts'
+import { addLetterAction } from '../letter-action.ts'
 import type { ConfigOptions } from '../open.ts'
-import { takingConfig } from './config.ts'
+import { addConfigOptions } from './config.ts'
 
 export function addReplay(program: Command): void {
-  const command: Command = addAct(program, {
+  const command: Command = addLetterAction(program, {
     name: 'replay',
     description: 'publish letters to their source mailbox again',
-    done: ({ state }) => (state === 'parked' ? 'parked at the replay limit' : 'published again'),
+    outcome: ({ state }) => (state === 'parked' ? 'parked at the replay limit' : 'published again'),
     queueOptions,
     run: (dlq, id, by) => {
       const { to } = command.opts<{ to?: string }>()
       return dlq.replay(id, by, to === undefined ? {} : { to })
     },
   })
-  takingConfig(command).option(
+  addConfigOptions(command).option(
     '--to <mailbox>',
     'another mailbox, by its name in mailboxes of the configuration',
   )
@@ -26,15 +26,15 @@ async function queueOptions(options: ConfigOptions): Promise<QueueOptions> {
   const [{ examineConfig }, { invalidConfig }, { sourcesOf }] = await Promise.all([
     import('../../config/load.ts'),
     import('../../config/problems.ts'),
-    import('../configured.ts'),
+    import('../check-config.ts'),
   ])
   const examined = examineConfig(sourcesOf(options))
-  if ('config' in examined) return pick(examined.config.options)
+  if ('config' in examined) return pickReplayOptions(examined.config.options)
   if (examined.options === undefined) throw invalidConfig(examined.problems)
-  return pick(examined.options)
+  return pickReplayOptions(examined.options)
 }
 
-function pick({ mailboxes, maxReplays }: QueueOptions): QueueOptions {
+function pickReplayOptions({ mailboxes, maxReplays }: QueueOptions): QueueOptions {
   return {
     ...(mailboxes === undefined ? {} : { mailboxes }),
     ...(maxReplays === undefined ? {} : { maxReplays }),

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
-import { addAct } from '../act.ts'
+import { addLetterAction } from '../letter-action.ts'
 
 export function addRestore(program: Command): void {
-  addAct(program, {
+  addLetterAction(program, {
     name: 'restore',
     description: 'restore archived letters to their previous state; pending ones are due again',
-    done: 'restored',
+    outcome: 'restored',
     run: (dlq, id, by) => dlq.restore(id, by),
   })
 }

@@ -2,21 +2,23 @@ import type { Command } from 'commander'
 import type { RetryOptions } from '../../admin/admin.ts'
 import { systemClock } from '../../clock/clock.ts'
 import type { State } from '../../letter/letter.ts'
-import { addAct } from '../act.ts'
-import { readAt } from '../filter.ts'
-import { unworked } from '../workers.ts'
+import { addLetterAction } from '../letter-action.ts'
+import { readFutureTime } from '../filter.ts'
+import { describeMissingWorkers } from '../live-workers.ts'
 
 /** The outcome of a run. */
-const ended: Partial<Record<State, string>> = { pending: 'failed and waits for its next retry' }
+const outcomesOfRun: Partial<Record<State, string>> = {
+  pending: 'failed and waits for its next retry',
+}
 
 export function addRetry(program: Command): void {
-  const command: Command = addAct(program, {
+  const command: Command = addLetterAction(program, {
     name: 'retry',
     description: 'retry letters now; settled letters get their retry count reset',
-    done: ({ state }) => {
+    outcome: ({ state }) => {
       const { at, wait } = retryOptions()
       if (!wait) return at === undefined ? 'due now' : `due at ${String(at)}`
-      return ended[state] ?? state
+      return outcomesOfRun[state] ?? state
     },
     run: async (dlq, id, by) => {
       const options = retryOptions()
@@ -24,7 +26,8 @@ export function addRetry(program: Command): void {
       if (options.wait && letter.state !== 'resolved') process.exitCode = 1
       return letter
     },
-    after: async (opened, queues) => (retryOptions().wait ? undefined : unworked(opened, queues)),
+    finalNote: async (opened, queues) =>
+      retryOptions().wait ? undefined : describeMissingWorkers(opened, queues),
   })
   command
     .option('--at <when>', 'retry later: in 30s, 15m, 2h, 3d, or at an ISO timestamp')
@@ -36,7 +39,7 @@ export function addRetry(program: Command): void {
   const retryOptions = (): RetryOptions => {
     const { at, wait } = command.opts<{ at?: string; wait?: boolean }>()
     return {
-      ...(at === undefined ? {} : { at: readAt('--at', at, startedMs) }),
+      ...(at === undefined ? {} : { at: readFutureTime('--at', at, startedMs) }),
       ...(wait ? { wait } : {}),
     }
   }

@@ -1,21 +1,21 @@
 import { Option, type Command } from 'commander'
 import type { ReviewInput } from '../../admin/admin.ts'
-import { addAct } from '../act.ts'
-import { unworked } from '../workers.ts'
+import { addLetterAction } from '../letter-action.ts'
+import { describeMissingWorkers } from '../live-workers.ts'
 
 const decisions: ReviewInput['decision'][] = ['requeue', 'resolve', 'discard']
 
 export function addReview(program: Command): void {
-  const command: Command = addAct(program, {
+  const command: Command = addLetterAction(program, {
     name: 'review',
     usage: 'review --decision requeue',
     description: 'decide on letters that wait for a review; discarded ones are archived',
-    done: 'reviewed',
-    run: (dlq, id, by) => dlq.review(id, { ...decided(), by }),
-    after: async (opened, queues) =>
-      decided().decision === 'requeue' ? unworked(opened, queues) : undefined,
+    outcome: 'reviewed',
+    run: (dlq, id, by) => dlq.review(id, { ...readDecision(), by }),
+    finalNote: async (opened, queues) =>
+      readDecision().decision === 'requeue' ? describeMissingWorkers(opened, queues) : undefined,
   })
-  const decided = (): Omit<ReviewInput, 'by'> => {
+  const readDecision = (): Omit<ReviewInput, 'by'> => {
     const { decision, note } = command.opts<Omit<ReviewInput, 'by'>>()
     return note === undefined ? { decision } : { decision, note }
   }

@@ -13,14 +13,24 @@ import { viewPayload } from '../../letter/payload-view.ts'
 import { toMs } from '../../letter/time.ts'
 import { resolveId } from '../letter-ids.ts'
 import { withStore, type GlobalOptions, type Opened } from '../open.ts'
-import { block, counted, cut, fromNow, json, line, lineWidth, paint, span } from '../print.ts'
-import { stateStyle, whenOf } from '../standing.ts'
+import {
+  escapeBlock,
+  formatCount,
+  truncate,
+  formatRelativeTime,
+  toJson,
+  escapeLine,
+  lineWidth,
+  paint,
+  formatDuration,
+} from '../print.ts'
+import { stateStyle, formatDue } from '../letter-format.ts'
 
 const examples = `
 Examples:
   redrive show 01995c3a        the beginning of an id, at least 4 characters
-  redrive show wf_abc123       the id that its source knows it by: of a
-                               workflow, a message, a stream or a task
+  redrive show wf_abc123       the source id: of a workflow, a message, a
+                               stream or a task
   redrive show 01995c3a --json | jq -r .payload.base64 | base64 -d
 
 With --json each line is one letter, the bytes of its payload in base64.`
@@ -34,11 +44,11 @@ export function addShow(program: Command): void {
     .addHelpText('after', examples)
     .action((ids: string[], _, self: Command) => {
       const options = self.optsWithGlobals<GlobalOptions & { maxPayload: string }>()
-      return withStore(options, (opened) => show(opened, ids, options))
+      return withStore(options, (opened) => showLetters(opened, ids, options))
     })
 }
 
-async function show(
+async function showLetters(
   opened: Opened,
   ids: string[],
   options: GlobalOptions & { maxPayload: string },
@@ -55,68 +65,70 @@ async function show(
       throw new RedriveError('LETTER_NOT_FOUND', `letter ${given} does not exist: it was removed`)
     const separator = index === 0 || options.json ? '' : '\n'
     const text = options.json
-      ? json(forPrograms(letter))
-      : forPeople(letter, opened.clock.now(), maxChars)
+      ? toJson(toJsonLetter(letter))
+      : formatLetter(letter, opened.clock.now(), maxChars)
     process.stdout.write(`${separator}${text}\n`)
   }
 }
 
-function forPrograms(letter: DeadLetter): object {
+function toJsonLetter(letter: DeadLetter): object {
   const { id, queue, state, payload, ...rest } = letter
   const { bytes, ...about } = payload
   const base64 = Buffer.from(bytes).toString('base64')
   return { id, queue, state, ...rest, payload: { ...about, base64 } }
 }
 
-function forPeople(letter: DeadLetter, nowMs: number, maxChars: number): string {
+function formatLetter(letter: DeadLetter, nowMs: number, maxChars: number): string {
   const { payload } = letter
   return [
     `${paint('bold', letter.id)}  ${paint(stateStyle[letter.state], letter.state)}${letter.reason ? ` (${letter.reason})` : ''}`,
-    ...facts(letter, nowMs).map(
-      ([name, value]) => `${paint('dim', name.padEnd(10))} ${line(value)}`,
+    ...listFacts(letter, nowMs).map(
+      ([name, value]) => `${paint('dim', name.padEnd(10))} ${escapeLine(value)}`,
     ),
     '',
     paint('bold', 'Failure'),
-    ...failureLines(letter.failure),
-    ...(sameFailure(letter)
+    ...formatFailure(letter.failure),
+    ...(isSameFailure(letter)
       ? []
-      : ['', paint('bold', 'First failure'), ...failureLines(letter.firstFailure)]),
+      : ['', paint('bold', 'First failure'), ...formatFailure(letter.firstFailure)]),
     '',
-    `${paint('bold', 'Payload')}  ${line(payloadFacts(payload))}`,
-    indented(block(viewPayload(payload, maxChars))),
+    `${paint('bold', 'Payload')}  ${escapeLine(formatPayloadFacts(payload))}`,
+    indent(escapeBlock(viewPayload(payload, maxChars))),
     '',
     paint('bold', 'Timeline'),
-    ...timeline(letter),
+    ...formatTimeline(letter),
   ].join('\n')
 }
 
 /** Facts about the letter, one per line; absent ones are left out. */
-function facts(letter: DeadLetter, nowMs: number): [name: string, value: string][] {
-  const formatTime = (at: string): string => `${at} (${fromNow(toMs(at), nowMs)})`
+function listFacts(letter: DeadLetter, nowMs: number): [name: string, value: string][] {
+  const formatTime = (at: string): string => `${at} (${formatRelativeTime(toMs(at), nowMs)})`
   const { retries, maxRetries, attempts, review, lease, dependsOn, metadata, tags } = letter
   const rows: [string, string | undefined][] = [
     ['corrupt', letter.corrupt],
     ['queue', letter.queue],
-    ['source', sourceText(letter.source)],
-    ['category', categoryText(letter)],
+    ['source', formatSource(letter.source)],
+    ['category', formatCategory(letter)],
     ['hint', letter.failure.hint],
     ['group', letter.fingerprint],
     ['priority', letter.priority],
     [
       'retries',
-      `${retries} of ${maxRetries}, after ${counted(attempts, 'attempt')}, ${policyText(letter.policy)}`,
+      `${retries} of ${maxRetries}, after ${formatCount(attempts, 'attempt')}, ${formatPolicy(letter.policy)}`,
     ],
     ['seen', letter.occurrences > 1 ? `${letter.occurrences} times` : undefined],
     ['captured', formatTime(letter.deadLetteredAt)],
-    ['app', letter.app && appText(letter.app)],
+    ['app', letter.app && formatApp(letter.app)],
     ['due', letter.state === 'pending' && letter.retryAt ? formatTime(letter.retryAt) : undefined],
     [
       'running',
-      lease ? `by ${lease.worker} until ${lease.expiresAt}, ${whenOf(letter, nowMs)}` : undefined,
+      lease
+        ? `by ${lease.worker} until ${lease.expiresAt}, ${formatDue(letter, nowMs)}`
+        : undefined,
     ],
     ['settled', letter.settledAt && formatTime(letter.settledAt)],
     ['expires', letter.expiresAt && formatTime(letter.expiresAt)],
-    ['review', review && reviewText(review)],
+    ['review', review && formatReview(review)],
     [
       'task',
       letter.task && `${letter.task.id}: ${letter.task.description} (${letter.task.source})`,
@@ -133,31 +145,31 @@ function facts(letter: DeadLetter, nowMs: number): [name: string, value: string]
   return rows.filter((row): row is [string, string] => row[1] !== undefined)
 }
 
-function categoryText({ category, severity, recoverability, failure }: DeadLetter): string {
+function formatCategory({ category, severity, recoverability, failure }: DeadLetter): string {
   const detail = failure.detail === undefined ? '' : ` (${failure.detail})`
   return `${category}${detail}, severity ${severity}, ${recoverability}`
 }
 
-function sourceText(source: Source): string {
+function formatSource(source: Source): string {
   const { kind, ...rest } = source
   return `${kind} ${Object.entries(rest)
     .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(' ')}`
 }
 
-function appText({ name, version, host, pid }: App): string {
+function formatApp({ name, version, host, pid }: App): string {
   const program = [name, version].filter((part) => part !== undefined).join(' ')
   return `${program === '' ? '' : `${program} on `}${host}, process ${pid}`
 }
 
-function policyText(policy: RetryPolicy): string {
+function formatPolicy(policy: RetryPolicy): string {
   switch (policy.kind) {
     case 'fixed':
-      return `every ${span(policy.delayMs)}`
+      return `every ${formatDuration(policy.delayMs)}`
     case 'linear':
-      return `delays grow by ${span(policy.stepMs)} up to ${span(policy.maxMs)}`
+      return `delays grow by ${formatDuration(policy.stepMs)} up to ${formatDuration(policy.maxMs)}`
     case 'exponential':
-      return `delays from ${span(policy.baseMs)} times ${policy.factor} up to ${span(policy.maxMs)}`
+      return `delays from ${formatDuration(policy.baseMs)} times ${policy.factor} up to ${formatDuration(policy.maxMs)}`
     case 'custom':
       return `delays by ${policy.name}`
     default:
@@ -165,38 +177,45 @@ function policyText(policy: RetryPolicy): string {
   }
 }
 
-function reviewText(review: NonNullable<DeadLetter['review']>): string {
+function formatReview(review: NonNullable<DeadLetter['review']>): string {
   const note = review.note === undefined ? '' : `: ${review.note}`
   if (review.decidedAt === undefined) return `needed since ${review.neededSince}${note}`
   return `${review.decision ?? 'decided'} by ${review.decidedBy} at ${review.decidedAt}${note}`
 }
 
-function failureLines(failure: Failure, depth = 0): string[] {
+function formatFailure(failure: Failure, depth = 0): string[] {
   const { name, message, code, status, retryAfterMs, stack, causes } = failure
   const details = [
     ...(code === undefined ? [] : [`code ${code}`]),
     ...(status === undefined ? [] : [`status ${status}`]),
-    ...(retryAfterMs === undefined ? [] : [`retry after ${span(retryAfterMs)}`]),
+    ...(retryAfterMs === undefined ? [] : [`retry after ${formatDuration(retryAfterMs)}`]),
   ]
   const title = `${name}: ${message}`
   const after = details.length > 0 ? ` (${details.join(', ')})` : ''
   const frames = stack?.startsWith(title) ? stack.slice(title.length + 1) : (stack ?? '')
   const lines = [
-    paint('red', indented(block(`${depth > 0 ? 'caused by ' : ''}${title}${after}`))),
-    ...(frames === '' ? [] : [paint('dim', indented(block(frames)))]),
+    paint('red', indent(escapeBlock(`${depth > 0 ? 'caused by ' : ''}${title}${after}`))),
+    ...(frames === '' ? [] : [paint('dim', indent(escapeBlock(frames)))]),
   ]
-  return [...lines, ...causes.flatMap((cause) => failureLines(cause, depth + 1))]
+  return [...lines, ...causes.flatMap((cause) => formatFailure(cause, depth + 1))]
 }
 
 /** The first failure is printed only if it differs from the last one. */
-function sameFailure({ failure, firstFailure }: DeadLetter): boolean {
+function isSameFailure({ failure, firstFailure }: DeadLetter): boolean {
   return failure.name === firstFailure.name && failure.message === firstFailure.message
 }
 
-function payloadFacts({ contentType, size, version, lossy, reference, keyId }: Payload): string {
+function formatPayloadFacts({
+  contentType,
+  size,
+  version,
+  lossy,
+  reference,
+  keyId,
+}: Payload): string {
   return [
     contentType,
-    counted(size, 'byte'),
+    formatCount(size, 'byte'),
     ...(version > 1 ? [`version ${version}`] : []),
     ...(lossy ? ['not stored completely'] : []),
     ...(reference === undefined ? [] : [`stored at ${reference}`]),
@@ -204,23 +223,23 @@ function payloadFacts({ contentType, size, version, lossy, reference, keyId }: P
   ].join(', ')
 }
 
-function timeline({ history, historyOmitted }: DeadLetter): string[] {
-  const entries = history.map(entryLines)
+function formatTimeline({ history, historyOmitted }: DeadLetter): string[] {
+  const entries = history.map(formatEntry)
   if (historyOmitted > 0) entries.splice(1, 0, [`  … ${historyOmitted} more`])
-  return entries.flat().map((text) => cut(text, lineWidth()))
+  return entries.flat().map((text) => truncate(text, lineWidth()))
 }
 
-function entryLines({ at, action, from, to, actor, failure, note }: HistoryEntry): string[] {
+function formatEntry({ at, action, from, to, actor, failure, note }: HistoryEntry): string[] {
   const move = from === to || from === null ? (to ?? '') : `${from} → ${to}`
   const details = [note, failure && `${failure.name}: ${failure.message}`].filter(
     (part) => part !== undefined,
   )
   const time = at.slice(0, 19).replace('T', ' ')
-  const entry = `  ${time}  ${action.padEnd(10)} ${move.padEnd(20)} ${line(actor)}`
-  return [entry, ...details.map((text) => `      ${line(text)}`)]
+  const entry = `  ${time}  ${action.padEnd(10)} ${move.padEnd(20)} ${escapeLine(actor)}`
+  return [entry, ...details.map((text) => `      ${escapeLine(text)}`)]
 }
 
-function indented(text: string): string {
+function indent(text: string): string {
   return text
     .split('\n')
     .map((one) => `  ${one}`)

@@ -5,14 +5,14 @@ import { states, type State } from '../../letter/letter.ts'
 import type { Lifetime } from '../../admin/statistics.ts'
 import type { Store } from '../../store.ts'
 import { withQueue, type GlobalOptions, type OpenedQueue } from '../open.ts'
-import { json, line, lineWidth, paint, table } from '../print.ts'
+import { toJson, escapeLine, lineWidth, paint, formatTable } from '../print.ts'
 import { openScreen } from '../screen.ts'
-import { stateStyle } from '../standing.ts'
+import { stateStyle } from '../letter-format.ts'
 
 const examples = `
 Examples:
   redrive stats
-  redrive stats --watch 5          again every 5 seconds, until Ctrl-C
+  redrive stats --watch 5          every 5 seconds, until Ctrl-C
   redrive stats --json | jq .states.parked`
 
 interface StatsOptions extends GlobalOptions {
@@ -27,13 +27,13 @@ export function addStats(program: Command): void {
     .addHelpText('after', examples)
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<StatsOptions>()
-      return withQueue(options, (opened) => stats(opened, options))
+      return withQueue(options, (opened) => printStats(opened, options))
     })
 }
 
-async function stats(opened: OpenedQueue, options: StatsOptions): Promise<void> {
+async function printStats(opened: OpenedQueue, options: StatsOptions): Promise<void> {
   if (options.watch === undefined)
-    return void process.stdout.write(`${await report(opened, options)}\n`)
+    return void process.stdout.write(`${await formatReport(opened, options)}\n`)
   const seconds = options.watch === true ? 2 : Number(options.watch)
   if (!(seconds >= 0.2 && seconds <= 86_400))
     throw new RedriveError(
@@ -41,45 +41,45 @@ async function stats(opened: OpenedQueue, options: StatsOptions): Promise<void> 
       `--watch must be a number of seconds from 0.2 to 86400, got "${String(options.watch)}"`,
     )
   const screen = process.stdout.isTTY && !options.json ? openScreen(process.stdout) : undefined
-  const ended = new AbortController()
+  const stopping = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, () => ended.abort())
+    process.once(signal, () => stopping.abort())
   try {
-    while (!ended.signal.aborted) {
-      const text = await report(opened, options)
+    while (!stopping.signal.aborted) {
+      const text = await formatReport(opened, options)
       if (screen)
         screen.draw([...text.split('\n'), '', paint('dim', `Every ${seconds} s. Ctrl-C stops.`)])
       else process.stdout.write(`${text}\n`)
-      await sleep(opened.clock, seconds * 1000, ended.signal)
+      await sleep(opened.clock, seconds * 1000, stopping.signal)
     }
   } finally {
-    // Restored before an error is printed, which would vanish with the screen.
+    // Restore the terminal before an error is printed: the error would disappear with the screen.
     screen?.close()
   }
 }
 
-async function report({ store, dlq }: OpenedQueue, options: StatsOptions): Promise<string> {
-  const [statistics, queues] = await Promise.all([dlq.stats(), queueCounts(store)])
+async function formatReport({ store, dlq }: OpenedQueue, options: StatsOptions): Promise<string> {
+  const [statistics, queues] = await Promise.all([dlq.stats(), readQueueCounts(store)])
   if (options.json) {
     const {
       processor: _processor,
       maxItems: _maxItems,
       utilisation: _utilisation,
-      ...told
+      ...visible
     } = statistics
-    return json({
-      ...told,
+    return toJson({
+      ...visible,
       queues: Object.fromEntries(queues.map(({ queue, ...counts }) => [queue, counts])),
     })
   }
-  if (queues.length === 0) return ['No letters.', ...lifetimeLines(statistics.lifetime)].join('\n')
-  return [...queueTable(queues), '', ...lifetimeLines(statistics.lifetime)].join('\n')
+  if (queues.length === 0) return ['No letters.', ...formatLifetime(statistics.lifetime)].join('\n')
+  return [...formatQueueTable(queues), '', ...formatLifetime(statistics.lifetime)].join('\n')
 }
 
 export type QueueCounts = Record<State, number> & { queue: string }
 
 /** Letters by queue and state, from maintained counts, by name. */
-export async function queueCounts(store: Store): Promise<QueueCounts[]> {
+export async function readQueueCounts(store: Store): Promise<QueueCounts[]> {
   const tallies = await Promise.all(states.map((state) => store.tally('queue', { state })))
   const names = [...new Set(tallies.flatMap((tally) => [...tally.keys()]))].sort()
   return names.map((queue) => {
@@ -89,30 +89,34 @@ export async function queueCounts(store: Store): Promise<QueueCounts[]> {
 }
 
 /** One row per queue, and the sum. */
-export function queueTable(queues: readonly QueueCounts[]): string[] {
+export function formatQueueTable(queues: readonly QueueCounts[]): string[] {
   const sum = (counts: QueueCounts): number => states.reduce((all, state) => all + counts[state], 0)
   const total = Object.fromEntries(
     states.map((state) => [state, queues.reduce((all, counts) => all + counts[state], 0)]),
   )
   const rows = [...queues, { queue: 'all', ...(total as Record<State, number>) }]
   const columns = [
-    { title: 'QUEUE', cell: ({ queue }: QueueCounts) => line(queue), least: 8 },
+    { title: 'QUEUE', cell: ({ queue }: QueueCounts) => escapeLine(queue), minWidth: 8 },
     ...states.map((state) => ({
       title: state.toUpperCase(),
       cell: (counts: QueueCounts) => counts[state].toLocaleString('en'),
       style: (counts: QueueCounts) => (counts[state] > 0 ? stateStyle[state] : ('dim' as const)),
-      right: true,
+      alignRight: true,
       optional: state === 'retrying' || state === 'archived',
     })),
-    { title: 'ALL', cell: (counts: QueueCounts) => sum(counts).toLocaleString('en'), right: true },
+    {
+      title: 'ALL',
+      cell: (counts: QueueCounts) => sum(counts).toLocaleString('en'),
+      alignRight: true,
+    },
   ]
-  return table(columns, rows, lineWidth())
+  return formatTable(columns, rows, lineWidth())
 }
 
-function lifetimeLines(lifetime: Lifetime): string[] {
+function formatLifetime(lifetime: Lifetime): string[] {
   const { captured, occurrences, retried, resolved, rescheduled, exhausted, parked, ...rest } =
     lifetime
-  const told = (counts: Record<string, number>): string =>
+  const joinCounts = (counts: Record<string, number>): string =>
     Object.entries(counts)
       .map(
         ([name, count]) =>
@@ -122,8 +126,8 @@ function lifetimeLines(lifetime: Lifetime): string[] {
   const nonZero = Object.fromEntries(Object.entries(rest).filter(([, count]) => count > 0))
   return [
     'Since the store was created:',
-    `  ${told({ captured, ...(occurrences > 0 ? { 'captured again': occurrences } : {}), retried })}`,
-    `  ${told({ resolved, rescheduled, exhausted, parked })}`,
-    ...(Object.keys(nonZero).length > 0 ? [`  ${told(nonZero)}`] : []),
+    `  ${joinCounts({ captured, ...(occurrences > 0 ? { 'captured again': occurrences } : {}), retried })}`,
+    `  ${joinCounts({ resolved, rescheduled, exhausted, parked })}`,
+    ...(Object.keys(nonZero).length > 0 ? [`  ${joinCounts(nonZero)}`] : []),
   ]
 }

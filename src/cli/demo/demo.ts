@@ -9,29 +9,29 @@ import { exponential } from '../../policy/backoff.ts'
 import { DeadLetterQueue } from '../../queue.ts'
 import type { Store } from '../../store.ts'
 import { fileOf, hideSecrets } from '../open.ts'
-import { counted, json, line } from '../print.ts'
+import { formatCount, toJson, escapeLine } from '../print.ts'
 import { stoppedExit } from '../stop-on-signal.ts'
-import { traffic } from './traffic.ts'
-import { liveView, logView, type View, type ViewOptions } from './view.ts'
+import { createTraffic } from './traffic.ts'
+import { openLiveView, openLogView, type View, type ViewOptions } from './view.ts'
 
 export interface DemoOptions {
   url: string
-  /** End after so long; else when asked to. */
+  /** Stops after this many seconds. Default: on a signal or a key. */
   seconds?: number
   json: boolean
   clock: Clock
 }
 
-/** How long the calls that run may take to end. */
+/** How long running calls may take to finish. */
 const drainMs = 3000
 
-/** Runs until it is asked to end, drains, and says what is kept and how to look at it. */
+/** Runs until it is stopped, drains, and prints what is stored and how to view it. */
 export async function runDemo(options: DemoOptions): Promise<void> {
   const { url, clock } = options
   const store = await openStore(url, clock)
-  const dlq = await DeadLetterQueue.open(store, settings(clock))
-  const shop = traffic(dlq, clock)
-  await mustBeOurs(store, shop.queues, url)
+  const dlq = await DeadLetterQueue.open(store, demoOptions(clock))
+  const shop = createTraffic(dlq, clock)
+  await checkDemoStore(store, shop.queues, url)
   const ended = new AbortController()
   const end = (interrupted: boolean): void => {
     if (interrupted) process.exitCode = stoppedExit
@@ -40,7 +40,7 @@ export async function runDemo(options: DemoOptions): Promise<void> {
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => end(signal === 'SIGINT'))
-  const view = viewFor({ url, store, dlq, clock, traffic: shop, end }, options)
+  const view = openView({ url, store, dlq, clock, traffic: shop, end }, options)
   dlq.start()
   const running = shop.run(ended.signal)
   if (options.seconds !== undefined) {
@@ -50,12 +50,12 @@ export async function runDemo(options: DemoOptions): Promise<void> {
   await running
   await dlq.stop({ drainMs })
   await view.close()
-  if (!options.json && store.powers.durable) process.stdout.write(await farewell(store, url))
+  if (!options.json && store.powers.durable) process.stdout.write(await formatClosing(store, url))
   await dlq.close()
 }
 
-/** As a worker in production has them, but with seconds for minutes. */
-function settings(clock: Clock) {
+/** Options of a production worker, but with seconds instead of minutes. */
+function demoOptions(clock: Clock) {
   return {
     clock,
     worker: `demo-${process.pid}`,
@@ -74,31 +74,35 @@ async function openStore(url: string, clock: Clock): Promise<Store> {
   return connect(url, clock)
 }
 
-/** A worker parks what it has no handler for, which is no joke on a store that somebody needs. */
-async function mustBeOurs(store: Store, ours: readonly string[], url: string): Promise<void> {
-  const kept = await store.tally('queue', { state: [...states] })
-  const foreign = [...kept.keys()].find((queue) => !ours.includes(queue))
+/** Rejects a store with letters of other queues: a worker would park letters without a handler. */
+async function checkDemoStore(
+  store: Store,
+  demoQueues: readonly string[],
+  url: string,
+): Promise<void> {
+  const counts = await store.tally('queue', { state: [...states] })
+  const foreign = [...counts.keys()].find((queue) => !demoQueues.includes(queue))
   if (foreign === undefined) return
   await store.close()
   throw new RedriveError(
     'INVALID_INPUT',
-    `${hideSecrets(url)} holds letters of ${line(foreign)}, which are not the demo's: give it a store of its own with --store`,
+    `${hideSecrets(url)} contains letters of queue ${escapeLine(foreign)}, which is not a queue of the demo: use another store with --store`,
   )
 }
 
-function viewFor(view: ViewOptions, options: DemoOptions): View {
-  if (options.json) return jsonView(view)
-  if (process.stdout.isTTY) return liveView(view)
+function openView(view: ViewOptions, options: DemoOptions): View {
+  if (options.json) return openJsonView(view)
+  if (process.stdout.isTTY) return openLiveView(view)
   process.stdout.write(
-    `redrive demo on ${hideSecrets(options.url)}: letters move within seconds here, by default within minutes\n`,
+    `redrive demo on ${hideSecrets(options.url)}: retries take seconds here, minutes by default\n`,
   )
-  return logView(view)
+  return openLogView(view)
 }
 
 /** The lines of the log observer. */
-function jsonView({ dlq, clock }: ViewOptions): View {
+function openJsonView({ dlq, clock }: ViewOptions): View {
   const at = (level: string) => (fields: object, message: string) =>
-    void process.stdout.write(`${json({ level, time: clock.now(), ...fields, message })}\n`)
+    void process.stdout.write(`${toJson({ level, time: clock.now(), ...fields, message })}\n`)
   const logger: LoggerLike = {
     debug: () => {},
     info: at('info'),
@@ -109,19 +113,19 @@ function jsonView({ dlq, clock }: ViewOptions): View {
   return { close: async () => stop() }
 }
 
-async function farewell(store: Store, url: string): Promise<string> {
+async function formatClosing(store: Store, url: string): Promise<string> {
   const counts = await store.tally('state', { state: [...states] })
   const all = [...counts.values()].reduce((sum, count) => sum + count, 0)
   const by = states.flatMap((state) => (counts.get(state) ? [`${counts.get(state)} ${state}`] : []))
-  // For the shell that it is pasted into.
+  // Quoted for a shell.
   const at = /^[\w:@%+=,./-]+$/.test(url) ? url : `'${url.replaceAll("'", String.raw`'\''`)}'`
   return [
-    `${counted(all, 'letter')} in ${url}${by.length > 0 ? ':' : '.'}`,
+    `${formatCount(all, 'letter')} in ${url}${by.length > 0 ? ':' : '.'}`,
     ...(by.length > 0 ? [`  ${by.join(', ')}`] : []),
-    'Look at them:',
+    'View them:',
     `  npx redrive list --store ${at}`,
     `  npx redrive stats --store ${at}`,
-    'Start the demo again and it goes on from here.',
+    'Run the demo again to continue with these letters.',
     '',
   ].join('\n')
 }

@@ -1,10 +1,10 @@
 import { toFailure } from '../../letter/failure.ts'
 import { toMs } from '../../letter/time.ts'
 import type { RedriveEvent } from '../../observer.ts'
-import { cut, line, paint, span, type Style } from '../print.ts'
-import { failureLine } from '../standing.ts'
+import { truncate, escapeLine, paint, formatDuration, type Style } from '../print.ts'
+import { formatFailure } from '../letter-format.ts'
 
-/** An event in one line for people, before it is known how wide a line may be. */
+/** An event as one line for people, not yet cut to the width of the terminal. */
 export interface EventLine {
   time: string
   verb: string
@@ -12,32 +12,37 @@ export interface EventLine {
   text: string
 }
 
-/** Undefined for events that say nothing new. */
-export function eventLine(event: RedriveEvent, nowMs: number): EventLine | undefined {
-  const told = tell(event, nowMs)
-  if (!told) return undefined
-  const [style, verb, queue, text] = told
+/** Undefined for events that the demo does not print. */
+export function toEventLine(event: RedriveEvent, nowMs: number): EventLine | undefined {
+  const parts = describeEvent(event, nowMs)
+  if (!parts) return undefined
+  const [style, verb, queue, text] = parts
   const time = new Date(nowMs).toISOString().slice(11, 19)
-  return { time, verb, style, text: `${line(queue).padEnd(16)} ${line(text)}`.trimEnd() }
+  return {
+    time,
+    verb,
+    style,
+    text: `${escapeLine(queue).padEnd(16)} ${escapeLine(text)}`.trimEnd(),
+  }
 }
 
-export function printEvent({ time, verb, style, text }: EventLine, width = Infinity): string {
+export function formatEventLine({ time, verb, style, text }: EventLine, width = Infinity): string {
   const beginning = `${time} ${verb.padEnd(11)} `
-  return `${time} ${paint(style, verb.padEnd(11))} ${cut(text, width - beginning.length)}`
+  return `${time} ${paint(style, verb.padEnd(11))} ${truncate(text, width - beginning.length)}`
 }
 
-type Told = [style: Style | undefined, verb: string, queue: string, text: string]
+type EventParts = [style: Style | undefined, verb: string, queue: string, text: string]
 
-function tell(event: RedriveEvent, nowMs: number): Told | undefined {
+function describeEvent(event: RedriveEvent, nowMs: number): EventParts | undefined {
   switch (event.type) {
     case 'captured': {
       const { letter } = event
-      const next = letter.retryAt ? `, again in ${wait(letter.retryAt, nowMs)}` : ''
+      const next = letter.retryAt ? `, again in ${formatWait(letter.retryAt, nowMs)}` : ''
       return [
         'yellow',
         'captured',
         letter.queue,
-        `${failureLine(letter)} (${letter.category}${next})`,
+        `${formatFailure(letter)} (${letter.category}${next})`,
       ]
     }
     case 'resolved': {
@@ -46,7 +51,7 @@ function tell(event: RedriveEvent, nowMs: number): Told | undefined {
     }
     case 'rescheduled': {
       const { letter } = event
-      const next = letter.retryAt ? wait(letter.retryAt, nowMs) : 'now'
+      const next = letter.retryAt ? formatWait(letter.retryAt, nowMs) : 'now'
       return [
         'cyan',
         'rescheduled',
@@ -59,7 +64,7 @@ function tell(event: RedriveEvent, nowMs: number): Told | undefined {
         'red',
         'exhausted',
         event.letter.queue,
-        `after ${event.letter.retries} retries: ${failureLine(event.letter)}`,
+        `after ${event.letter.retries} retries: ${formatFailure(event.letter)}`,
       ]
     case 'parked':
       return [
@@ -69,7 +74,7 @@ function tell(event: RedriveEvent, nowMs: number): Told | undefined {
         event.letter.history.at(-1)?.note ?? event.letter.reason ?? '',
       ]
     case 'stuck':
-      return ['yellow', 'stuck', event.letter.queue, 'its handler ignores the signal to stop']
+      return ['yellow', 'stuck', event.letter.queue, 'its handler ignores run.signal']
     case 'lease-lost':
       return ['yellow', 'lease lost', event.letter.queue, '']
     case 'changed': {
@@ -86,7 +91,7 @@ function tell(event: RedriveEvent, nowMs: number): Told | undefined {
       const until =
         event.until === undefined
           ? ''
-          : ` for ${wait(event.until, nowMs)}: its letters wait, no retry is spent`
+          : ` for ${formatWait(event.until, nowMs)}: its letters wait, no retry is spent`
       return ['yellow', 'breaker', event.name, `${event.state}${until}`]
     }
     case 'alert': {
@@ -108,6 +113,6 @@ function tell(event: RedriveEvent, nowMs: number): Told | undefined {
   }
 }
 
-function wait(at: string, nowMs: number): string {
-  return span(Math.max(0, Math.ceil((toMs(at) - nowMs) / 1000) * 1000))
+function formatWait(at: string, nowMs: number): string {
+  return formatDuration(Math.max(0, Math.ceil((toMs(at) - nowMs) / 1000) * 1000))
 }

@@ -5,15 +5,15 @@ import type { GuardedRun } from '../../capture/operation.ts'
 /** A part of a shop that calls something unreliable. */
 export interface Service {
   queue: string
-  /** How often it is called, relative to the others. */
+  /** How often the service is called, relative to the others. */
   share: number
-  /** Calls at once. */
+  /** Concurrent calls. Default: 1. */
   burst?: number
   settings: GuardSettings<Order>
   call: (order: Order, run: GuardedRun<Order>) => Promise<unknown>
 }
 
-/** What is passed along. `lines` is null in the orders that an old client sends. */
+/** The input of a call. `lines` is null in orders of an old client. */
 export interface Order {
   order: number
   customer: string
@@ -34,25 +34,26 @@ class HttpError extends Error {
   }
 }
 
-const failed = (code: string, message: string): Error => Object.assign(new Error(message), { code })
+const errorWithCode = (code: string, message: string): Error =>
+  Object.assign(new Error(message), { code })
 
 /** Payments are down for a while in every minute, so that the breaker of their queue opens. */
 const cycleMs = 60_000
 const outageMs = 15_000
 
-/** The language model takes so many calls in a window. */
+/** Rate limit of the language model. */
 const windowMs = 4000
 const callsPerWindow = 4
 
-/** Above it a refund needs a person. */
+/** A refund above this amount needs a review. */
 export const refundLimit = 500
 
 /**
- * The six troubles of the demo: a connection that breaks and a service that is down now and then, a
- * limit of calls, a payload that always breaks its handler, a refusal for good, a dependency that
- * is too slow, and a rule that wants a person.
+ * The services of the demo, each with another kind of failure: connection resets and outages, a
+ * rate limit, a payload that its handler cannot process, permanent rejections, timeouts, and a rule
+ * that needs a review.
  */
-export function services(clock: Clock): Service[] {
+export function createServices(clock: Clock): Service[] {
   return [
     {
       queue: 'charge-card',
@@ -80,7 +81,8 @@ function chargeCard(clock: Clock): Service['call'] {
     await sleep(clock, 50 + 200 * clock.random(), run.signal)
     const down = (clock.now() - startMs) % cycleMs > cycleMs - outageMs
     if (down) throw new HttpError(503, 'payments: 503 Service Unavailable')
-    if (clock.random() < (run.letter ? 0.3 : 0.8)) throw failed('ECONNRESET', 'socket hang up')
+    if (clock.random() < (run.letter ? 0.3 : 0.8))
+      throw errorWithCode('ECONNRESET', 'socket hang up')
     return { charged: order.amount }
   }
 }
@@ -92,12 +94,13 @@ function summarise(clock: Clock): Service['call'] {
     const now = Math.floor(clock.now() / windowMs)
     calls = now === window ? calls + 1 : 1
     window = now
-    if (calls <= callsPerWindow) return { summary: `order ${order.order}: a happy customer` }
+    if (calls <= callsPerWindow)
+      return { summary: `order ${order.order}: the customer is satisfied` }
     throw new HttpError(429, 'llm: 429 Too Many Requests', { 'retry-after': '3' })
   }
 }
 
-/** Breaks on orders without lines, each time. */
+/** Always fails for orders without lines. */
 const renderInvoice: Service['call'] = async ({ order, lines }) => {
   if (lines === null) throw new Error(`invoice of order ${order} has no lines to render`)
   return { pages: lines.length }
@@ -113,7 +116,7 @@ function shipParcel(clock: Clock): Service['call'] {
   return async (order, run) => {
     const slow = clock.random() < (run.letter ? 0.5 : 0.9)
     await sleep(clock, slow ? (run.letter ? 10_000 : 400) : 100, run.signal)
-    if (slow) throw failed('ETIMEDOUT', 'carrier did not answer in time')
+    if (slow) throw errorWithCode('ETIMEDOUT', 'carrier did not answer in time')
     return { parcel: order.order }
   }
 }

@@ -1,22 +1,22 @@
 import { sleep, type Clock } from '../../clock/clock.ts'
 import type { DeadLetterQueue } from '../../queue.ts'
-import { refundLimit, services, type Order, type Service } from './services.ts'
+import { refundLimit, createServices, type Order, type Service } from './services.ts'
 
-/** Calls that come in, and the person who looks after what is parked. */
+/** Simulates incoming calls, and a person who reviews parked letters. */
 export interface Traffic {
-  /** Names of the queues that it makes letters for. */
+  /** Names of all queues of the demo. */
   readonly queues: string[]
   paused: boolean
-  /** Calls until the signal aborts, and lets what is under way end. */
+  /** Makes calls until the signal aborts, then waits for calls in flight. */
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Registers the handlers. Nothing is called before `run`. */
-export function traffic(dlq: DeadLetterQueue, clock: Clock): Traffic {
+/** Registers the handlers. Calls start with `run`. */
+export function createTraffic(dlq: DeadLetterQueue, clock: Clock): Traffic {
   return new ShopTraffic(dlq, clock)
 }
 
-/** When more than this waits for a person, the demo plays that person. */
+/** Above this number of parked letters, the demo reviews the oldest one. */
 const maxParked = 8
 const reviewPauseMs = 5000
 const customers = [
@@ -35,13 +35,13 @@ class ShopTraffic implements Traffic {
   paused = false
   readonly #dlq: DeadLetterQueue
   readonly #clock: Clock
-  readonly #doors: Capturer[]
-  readonly #calls = new Set<Promise<unknown>>()
+  readonly #capturers: Capturer[]
+  readonly #inFlight = new Set<Promise<unknown>>()
 
   constructor(dlq: DeadLetterQueue, clock: Clock) {
     this.#dlq = dlq
     this.#clock = clock
-    this.#doors = services(clock).map((service) => ({
+    this.#capturers = createServices(clock).map((service) => ({
       service,
       call: dlq.guard(service.queue, service.call, { ...service.settings, rethrow: false }),
     }))
@@ -52,50 +52,61 @@ class ShopTraffic implements Traffic {
   }
 
   get queues(): string[] {
-    return this.#doors.map(({ service }) => service.queue)
+    return this.#capturers.map(({ service }) => service.queue)
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const reviewing = this.#review(signal)
-    // One of each first, so that there is something of everything to see.
-    for (const door of this.#doors) await this.#next(door, 150, signal)
-    while (!signal.aborted) await this.#next(this.#draw(), 600 + 800 * this.#clock.random(), signal)
+    // First one call of each service, so that every kind of failure is visible.
+    for (const capturer of this.#capturers) await this.#callService(capturer, 150, signal)
+    while (!signal.aborted)
+      await this.#callService(this.#pickCapturer(), 600 + 800 * this.#clock.random(), signal)
     await reviewing
-    await Promise.allSettled(this.#calls)
+    await Promise.allSettled(this.#inFlight)
   }
 
-  async #next({ service, call }: Capturer, pauseMs: number, signal: AbortSignal): Promise<void> {
+  async #callService(
+    { service, call }: Capturer,
+    pauseMs: number,
+    signal: AbortSignal,
+  ): Promise<void> {
     if (signal.aborted) return
     for (let calls = this.paused ? 0 : (service.burst ?? 1); calls > 0; calls--) {
-      const calling = call(this.#order(service.queue)).finally(() => this.#calls.delete(calling))
-      this.#calls.add(calling)
-      // Trouble with the store reaches the observers; the shop goes on.
+      const calling = call(this.#createOrder(service.queue)).finally(() =>
+        this.#inFlight.delete(calling),
+      )
+      this.#inFlight.add(calling)
+      // Errors of the store are reported as events; the calls continue.
       calling.catch(() => {})
     }
     await sleep(this.#clock, pauseMs, signal)
   }
 
-  #draw(): Capturer {
-    const all = this.#doors.reduce((sum, { service }) => sum + service.share, 0)
+  #pickCapturer(): Capturer {
+    const all = this.#capturers.reduce((sum, { service }) => sum + service.share, 0)
     let left = this.#clock.random() * all
-    return this.#doors.find(({ service }) => (left -= service.share) < 0) ?? this.#doors[0]!
+    return this.#capturers.find(({ service }) => (left -= service.share) < 0) ?? this.#capturers[0]!
   }
 
-  #order(queue: string): Order {
-    const draw = (below: number): number => Math.floor(this.#clock.random() * below)
-    const amount = (queue === 'refund' ? refundLimit + 1 : 5) + draw(40_000) / 100
+  #createOrder(queue: string): Order {
+    const randomBelow = (below: number): number => Math.floor(this.#clock.random() * below)
+    const amount = (queue === 'refund' ? refundLimit + 1 : 5) + randomBelow(40_000) / 100
     const lines =
-      queue === 'render-invoice' ? null : [{ sku: `sku-${draw(900) + 100}`, count: draw(3) + 1 }]
+      queue === 'render-invoice'
+        ? null
+        : [{ sku: `sku-${randomBelow(900) + 100}`, count: randomBelow(3) + 1 }]
     return {
-      order: 10_000 + draw(90_000),
-      customer: customers[draw(customers.length)]!,
+      order: 10_000 + randomBelow(90_000),
+      customer: customers[randomBelow(customers.length)]!,
       amount,
       currency: 'EUR',
       lines,
     }
   }
 
-  /** Refunds are approved, what can never work is discarded: one at a time, when too many wait. */
+  /**
+   * Reviews one letter at a time while too many are parked: approves refunds, discards the rest.
+   */
   async #review(signal: AbortSignal): Promise<void> {
     for (;;) {
       await sleep(this.#clock, reviewPauseMs, signal)
@@ -103,7 +114,7 @@ class ShopTraffic implements Traffic {
       try {
         await this.#reviewOldest()
       } catch {
-        // It moved meanwhile, or the store is in trouble: there is a next time.
+        // The letter changed meanwhile, or the store is unavailable: the next review tries again.
       }
     }
   }

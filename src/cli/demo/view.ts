@@ -2,13 +2,13 @@ import type { Clock } from '../../clock/clock.ts'
 import type { DeadLetterQueue } from '../../queue.ts'
 import type { Store } from '../../store.ts'
 import { openScreen, type Screen } from '../screen.ts'
-import { eventLine, printEvent, type EventLine } from './events.ts'
-import { picture } from './picture.ts'
+import { toEventLine, formatEventLine, type EventLine } from './events.ts'
+import { renderFrame } from './frame.ts'
 import type { Traffic } from './traffic.ts'
 
-/** What a person sees of the demo. */
+/** The output of the demo. */
 export interface View {
-  /** Gives the terminal back. */
+  /** Restores the terminal. */
   close(): Promise<void>
 }
 
@@ -23,21 +23,21 @@ export interface ViewOptions {
 }
 
 /** A line for every event, for logs and pipes. */
-export function logView({ dlq, clock }: ViewOptions): View {
+export function openLogView({ dlq, clock }: ViewOptions): View {
   const stop = dlq.on('*', (event) => {
-    const told = eventLine(event, clock.now())
-    if (told) process.stdout.write(`${printEvent(told)}\n`)
+    const line = toEventLine(event, clock.now())
+    if (line) process.stdout.write(`${formatEventLine(line)}\n`)
   })
   return { close: async () => stop() }
 }
 
 /** A live table, for terminals. */
-export function liveView(options: ViewOptions): View {
+export function openLiveView(options: ViewOptions): View {
   return new LiveView(options)
 }
 
 const redrawMs = 250
-const keptEvents = 200
+const maxEvents = 200
 
 class LiveView implements View {
   readonly #options: ViewOptions
@@ -56,9 +56,9 @@ class LiveView implements View {
     this.#startedMs = options.clock.now()
     this.#screen = openScreen(process.stdout)
     this.#stop = options.dlq.on('*', (event) => {
-      const told = eventLine(event, options.clock.now())
-      if (told) this.#events.push(told)
-      if (this.#events.length > keptEvents) this.#events.shift()
+      const line = toEventLine(event, options.clock.now())
+      if (line) this.#events.push(line)
+      if (this.#events.length > maxEvents) this.#events.shift()
     })
     if (process.stdin.isTTY) process.stdin.setRawMode(true).on('data', this.#onKey)
     process.stdout.on('resize', this.#onResize)
@@ -66,7 +66,7 @@ class LiveView implements View {
   }
 
   /**
-   * Draws, and again a while after that is done: never two at once, never more than four a second.
+   * Draws, and schedules the next draw: never two at once, at most four per second.
    */
   #redraw(): void {
     this.#cancel()
@@ -83,7 +83,7 @@ class LiveView implements View {
     const { url, store, clock, traffic } = this.#options
     try {
       const rows = process.stdout.rows
-      const lines = await picture({
+      const lines = await renderFrame({
         url,
         store,
         clock,
@@ -94,7 +94,7 @@ class LiveView implements View {
       })
       this.#screen.draw(lines)
     } catch {
-      // The store is in trouble, which is told as an event; the last picture stays.
+      // The store is unavailable, which is reported as an event. The last frame stays.
     }
   }
 
@@ -102,10 +102,10 @@ class LiveView implements View {
     const { traffic, end } = this.#options
     if (key === 'q' || key === '\u0003' || key === '\u0004') end(key === '\u0003')
     else if (key === 'p') traffic.paused = !traffic.paused
-    else if (key === 'r') void this.#retryRested().catch(() => {})
+    else if (key === 'r') void this.#retrySettled().catch(() => {})
   }
 
-  async #retryRested(): Promise<void> {
+  async #retrySettled(): Promise<void> {
     const { dlq } = this.#options
     const { items } = await dlq.find({ state: ['parked', 'exhausted'], limit: 100 })
     await Promise.allSettled(items.map((letter) => dlq.retry(letter.id, 'you')))

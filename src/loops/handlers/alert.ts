@@ -1,6 +1,7 @@
 import { RedriveError } from '../../errors.ts'
 import { keysOf } from '../../check/keys.ts'
-import { checkOptions, hasMethod, optionalFunction, wrongOption } from '../check-options.ts'
+import { hasMethods } from '../../letter/reading.ts'
+import { checkOptions, optionalFunction, wrongOption } from '../check-options.ts'
 import type { DeadMessage } from '../dead-message.ts'
 import type { DeadLetterHandler } from './handler.ts'
 
@@ -22,7 +23,7 @@ const alertKeys = keysOf<AlertOptions>({ log: true, notify: true })
 export function alertHandler(options: AlertOptions): DeadLetterHandler {
   checkOptions('alertHandler', options, alertKeys)
   const { log, notify } = options
-  if (log !== undefined && !hasMethod(log, 'error'))
+  if (log !== undefined && !hasMethods(log, 'error'))
     throw wrongOption('alertHandler', 'log', 'a logger with the method error', log)
   optionalFunction('alertHandler', 'notify', notify)
   if (!log && !notify)

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { RedriveError } from '../../errors.ts'
+import { hasMethods } from '../../letter/reading.ts'
 import type { Records } from '../../store.ts'
-import { describeValue, hasMethod, wrongOption } from '../check-options.ts'
+import { describeValue, wrongOption } from '../check-options.ts'
 import type { DeadMessage } from '../dead-message.ts'
 import type { DeadLetterHandler } from './handler.ts'
 import { createEmit } from '../events.ts'
@@ -15,7 +16,7 @@ export interface SeenSet {
 
 /** Stores the keys in the records of a store. */
 export function recordedSeen(records: Pick<Records, 'get' | 'put'>, kind = 'replayed'): SeenSet {
-  if (!hasMethod(records, 'get') || !hasMethod(records, 'put'))
+  if (!hasMethods(records, 'get', 'put'))
     throw wrongOption('recordedSeen', 'records', 'the records of a store: store.records', records)
   return {
     has: async (key) => (await records.get(kind, key)) !== undefined,
@@ -32,7 +33,7 @@ export function recordedSeen(records: Pick<Records, 'get' | 'put'>, kind = 'repl
 export function dedupedReplay(options: ReplayOptions & { seen: SeenSet }): DeadLetterHandler {
   checkReplayOptions('dedupedReplay', options, ['seen'])
   const { seen } = options
-  if (!hasMethod(seen, 'has') || !hasMethod(seen, 'add'))
+  if (!hasMethods(seen, 'has', 'add'))
     throw wrongOption('dedupedReplay', 'seen', 'a SeenSet: recordedSeen(store.records)', seen)
   const handler = toHandler(options)
   const emit = createEmit(options)

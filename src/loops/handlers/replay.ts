@@ -1,13 +1,13 @@
 import { RedriveError } from '../../errors.ts'
 import { checkOneOf, keysOf } from '../../check/keys.ts'
 import { decodePayload } from '../../letter/payload.ts'
+import { hasMethods } from '../../letter/reading.ts'
 import type { Mailbox, MailboxResolver } from '../../mailbox.ts'
 import { bounded } from '../../backends/bounds.ts'
 import { sendReplay } from '../../mailboxes/replay.ts'
 import {
   checkOptions,
   describeValue,
-  hasMethod,
   isMailbox,
   listenerKeys,
   optionalFunction,
@@ -61,9 +61,9 @@ export function checkReplayOptions(
 ): void {
   checkOptions(thing, options, [...replayKeys, ...own], { ...renamedOptions, ...renamed })
   const { source, replies, unknownReplyTo = 'refuse', maxReplays = 3, transform } = options
-  if (!isMailbox(source) && !hasMethod(source, 'resolve'))
+  if (!isMailbox(source) && !hasMethods(source, 'resolve'))
     throw wrongOption(thing, 'source', 'a mailbox, or a resolver of mailboxes', source)
-  if (replies !== undefined && !hasMethod(replies, 'resolve'))
+  if (replies !== undefined && !hasMethods(replies, 'resolve'))
     throw wrongOption(thing, 'replies', 'a resolver of mailboxes', replies)
   checkOneOf('unknownReplyTo', unknownReplyTo, ['refuse', 'replay-without-reply'], {
     code: 'INVALID_CONFIG',

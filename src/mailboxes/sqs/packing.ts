@@ -1,6 +1,7 @@
 import type { Message, MessageAttributeValue } from '@aws-sdk/client-sqs'
 import type { Delivery, OutgoingMessage } from '../../mailbox.ts'
 import { ascii } from '../../backends/ascii.ts'
+import { isStringRecord, parseMeta, type MessageMeta } from '../../backends/message-meta.ts'
 
 /**
  * The attribute of our own messages. SQS allows ten attributes; this one contains everything, as
@@ -8,10 +9,7 @@ import { ascii } from '../../backends/ascii.ts'
  */
 const metaAttribute = 'Redrive'
 
-interface Meta {
-  id: string
-  type: string
-  replyTo?: string
+interface Meta extends MessageMeta {
   headers?: Record<string, string>
   /** The body is in base64 after a prefix; SQS allows no empty body. */
   base64?: true
@@ -62,7 +60,9 @@ export function unpack(message: Message, nowMs: number): Delivery {
     enqueuedMs: numberOf(Attributes.SentTimestamp, nowMs),
     firstReceivedMs: numberOf(Attributes.ApproximateFirstReceiveTimestamp, nowMs),
   }
-  const meta = parseMeta(attributes[metaAttribute]?.StringValue)
+  const meta = parseMeta<Meta>(attributes[metaAttribute]?.StringValue, ({ headers = {} }) =>
+    isStringRecord(headers),
+  )
   if (!meta) {
     const { 'Content-Type': contentType, ...headers } = stringAttributes(attributes)
     return {
@@ -107,27 +107,4 @@ function stringAttributes(
 function numberOf(text: string | undefined, otherwise: number): number {
   const number = Number(text)
   return text === undefined || !Number.isFinite(number) ? otherwise : number
-}
-
-function parseMeta(text: string | undefined): Meta | undefined {
-  if (text === undefined) return undefined
-  try {
-    const meta: unknown = JSON.parse(text)
-    return isMeta(meta) ? meta : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function isMeta(value: unknown): value is Meta {
-  if (typeof value !== 'object' || value === null) return false
-  const { id, type, replyTo, headers = {} } = value as Record<string, unknown>
-  return (
-    typeof id === 'string' &&
-    typeof type === 'string' &&
-    (replyTo === undefined || typeof replyTo === 'string') &&
-    typeof headers === 'object' &&
-    headers !== null &&
-    Object.values(headers).every((one) => typeof one === 'string')
-  )
 }

@@ -1,9 +1,7 @@
 import { RedriveError } from '../../errors.ts'
 import type { Outcome } from '../../backends/batcher.ts'
-import { isDone, type DeadLetter, type LetterSummary } from '../../letter/letter.ts'
+import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
 import { countsOfCapture, occur } from '../../letter/moves.ts'
-import { dueAt } from '../../letter/order.ts'
-import { toMs } from '../../letter/time.ts'
 import type { AddResult, Capacity } from '../../store.ts'
 import { documentOf, type LetterRecord } from './document.ts'
 import {
@@ -14,18 +12,18 @@ import {
   type ReadLetter,
 } from './context.ts'
 import { conditionsOf } from './filter.ts'
-import { finishDraft, holderOf, keyOf } from './keys.ts'
+import { finishDraft, findKeyHolder, keyOf } from './keys.ts'
 import { removeLetters } from './remove.ts'
-import { freeDependents, recheckWaits, findUnresolved } from './waits.ts'
+import { findUnresolved, propagateWrites } from './waits.ts'
 import { contentionError, maxAttempts } from './contention.ts'
-import { isRefusal } from '../../backends/opensearch/errors.ts'
+import { isRejection } from '../../backends/opensearch/errors.ts'
 
 /** One letter being added, and its result. */
-interface Arrival {
+interface AddItem {
   letter: DeadLetter
   result?: AddResult | undefined
   /** Why the server rejected the letter. */
-  fault?: RedriveError
+  error?: RedriveError
 }
 
 export async function add(
@@ -40,25 +38,25 @@ export async function addEach(
   context: StoreContext,
   letters: readonly DeadLetter[],
 ): Promise<Outcome<AddResult>[]> {
-  const arrivals = letters.map((letter): Arrival => ({ letter }))
-  const namesOf = ({ letter }: Arrival): string[] =>
+  const items = letters.map((letter): AddItem => ({ letter }))
+  const namesOf = ({ letter }: AddItem): string[] =>
     letter.dedupeKey === undefined ? [letter.id] : [letter.id, keyOf(letter)]
-  for (const round of splitIntoRounds(arrivals, namesOf)) await addRound(context, round)
+  for (const round of splitIntoRounds(items, namesOf)) await addRound(context, round)
   await context.totals.flush()
-  return arrivals.map(({ result, fault }) => (fault ? { error: fault } : { value: result! }))
+  return items.map(({ result, error }) => (error ? { error } : { value: result! }))
 }
 
-/** The results of one caller, or the first error among them. */
+/** Returns the results of one caller, or throws the first error among them. */
 export function unwrapOutcomes(outcomes: readonly Outcome<AddResult>[]): AddResult[] {
-  return outcomes.map((one) => {
-    if ('error' in one) throw one.error
-    return one.value
+  return outcomes.map((outcome) => {
+    if ('error' in outcome) throw outcome.error
+    return outcome.value
   })
 }
 
 /**
- * Adds letters within a capacity. They are added one by one if there is little room, and must not
- * come from two calls at once.
+ * Adds letters within a capacity. Letters are added one by one if there is little room. Two calls
+ * must not run at once.
  */
 export async function addWithin(
   context: StoreContext,
@@ -78,35 +76,38 @@ async function addOneWithin(
   letter: DeadLetter,
   capacity: Capacity,
 ): Promise<AddResult> {
-  const known = await alreadyKept(context, letter)
-  if (known) return known
+  const duplicate = await findDuplicate(context, letter)
+  if (duplicate) return duplicate
   const evicted = letter.state === 'archived' ? 0 : await makeRoom(context, capacity)
   if (evicted === undefined) return { kind: 'full' }
   const [result] = await add(context, [letter])
   return evicted > 0 && result!.kind === 'added' ? { kind: 'added', evicted } : result!
 }
 
-/** Finds a letter by id, then by key. Undefined if it is new. */
-async function alreadyKept(
+/**
+ * Finds a stored letter with the same id, or with the same key, on which it counts an occurrence.
+ * Undefined if the letter is new.
+ */
+async function findDuplicate(
   context: StoreContext,
   letter: DeadLetter,
 ): Promise<AddResult | undefined> {
   for (let tries = 0; tries < maxAttempts; tries++) {
-    const same = (await readWithDrafts(context, [letter.id])).get(letter.id)
-    if (same?.record.draftMs !== undefined) {
-      await finishDraft(context, same)
+    const existing = (await readWithDrafts(context, [letter.id])).get(letter.id)
+    if (existing?.record.draftMs !== undefined) {
+      await finishDraft(context, existing)
       continue
     }
-    if (same) return duplicate(same.record.letter, 'id')
-    const holder = letter.dedupeKey === undefined ? undefined : await holderOf(context, letter)
+    if (existing) return duplicateOf(existing.record.letter, 'id')
+    const holder = letter.dedupeKey === undefined ? undefined : await findKeyHolder(context, letter)
     if (!holder) return undefined
-    const next = await occurred(context, holder, letter)
-    if (next) return duplicate(next, 'dedupeKey')
+    const updated = await countOccurrence(context, holder, letter)
+    if (updated) return duplicateOf(updated, 'dedupeKey')
   }
   throw contentionError('a letter')
 }
 
-function duplicate(
+function duplicateOf(
   { id, occurrences }: Pick<LetterSummary, 'id' | 'occurrences'>,
   by: 'id' | 'dedupeKey',
 ): AddResult {
@@ -117,137 +118,110 @@ function duplicate(
  * Counts another occurrence on an existing letter. Undefined if the letter was changed
  * concurrently.
  */
-async function occurred(
+async function countOccurrence(
   context: StoreContext,
-  { record, mark }: ReadLetter,
+  { record, revision }: ReadLetter,
   newer: DeadLetter,
 ): Promise<DeadLetter | undefined> {
   const letter = occur(record.letter, newer)
   const put = documentOf({ ...record, letter })
-  const [written] = await context.letters.write([{ id: letter.id, put, at: mark }])
+  const [written] = await context.letters.write([{ id: letter.id, put, expected: revision }])
   if (!written!.done) return undefined
   context.totals.count('occur', letter)
   return letter
 }
 
-async function addRound(context: StoreContext, round: readonly Arrival[]): Promise<void> {
-  const unmet = new Set(
-    await findUnresolved(
-      context,
-      round.flatMap(({ letter }) => letter.dependsOn ?? []),
-    ),
+async function addRound(context: StoreContext, round: readonly AddItem[]): Promise<void> {
+  const unresolved = await findUnresolved(
+    context,
+    round.flatMap(({ letter }) => letter.dependsOn ?? []),
   )
-  const keptAs = (letter: DeadLetter): LetterRecord => ({
+  const recordOf = (letter: DeadLetter): LetterRecord => ({
     letter,
-    waitsFor: [...new Set(letter.dependsOn)].filter((id) => unmet.has(id)),
+    waitsFor: [...new Set(letter.dependsOn)].filter((id) => unresolved.has(id)),
   })
-  await addPlain(
+  await addUnkeyed(
     context,
     round.filter(({ letter }) => letter.dedupeKey === undefined),
-    keptAs,
+    recordOf,
   )
   // Letters with a key take several steps each, and are few; ten run at a time.
   const keyed = round.filter(({ letter }) => letter.dedupeKey !== undefined)
   for (let at = 0; at < keyed.length; at += 10)
     await Promise.all(
-      keyed.slice(at, at + 10).map((one) =>
-        addKeyed(context, one, keptAs).catch((error: unknown) => {
-          if (!isRefusal(error)) throw error
-          one.fault = error
+      keyed.slice(at, at + 10).map((item) =>
+        addKeyed(context, item, recordOf).catch((error: unknown) => {
+          if (!isRejection(error)) throw error
+          item.error = error
         }),
       ),
     )
-  await settleIn(
-    context,
-    round.filter(({ result }) => result?.kind === 'added').map(({ letter }) => keptAs(letter)),
-  )
+  const added = round.filter(({ result }) => result?.kind === 'added').map(({ letter }) => letter)
+  for (const letter of added)
+    for (const action of countsOfCapture(letter.state)) context.totals.count(action, letter)
+  await propagateWrites(context, added.map(recordOf))
 }
 
-async function addPlain(
+async function addUnkeyed(
   context: StoreContext,
-  arrivals: readonly Arrival[],
-  keptAs: (letter: DeadLetter) => LetterRecord,
+  items: readonly AddItem[],
+  recordOf: (letter: DeadLetter) => LetterRecord,
 ): Promise<void> {
-  let left = arrivals
+  let left = items
   for (let tries = 0; left.length > 0; tries++) {
     if (tries === maxAttempts) throw contentionError('a letter')
-    const written = await context.letters.attempt(
-      left.map(({ letter }) => ({ id: letter.id, put: documentOf(keptAs(letter)), at: 'new' })),
+    const results = await context.letters.writeEach(
+      left.map(({ letter }) => ({
+        id: letter.id,
+        put: documentOf(recordOf(letter)),
+        expected: 'new',
+      })),
     )
-    const known = left.filter((arrival, at) => {
-      const one = written[at]!
-      if (one.done) arrival.result = { kind: 'added' }
-      else if ('fault' in one) {
-        if (!isRefusal(one.fault)) throw one.fault
-        arrival.fault = one.fault
+    const conflicts = left.filter((item, at) => {
+      const written = results[at]!
+      if (written.done) item.result = { kind: 'added' }
+      else if ('error' in written) {
+        if (!isRejection(written.error)) throw written.error
+        item.error = written.error
       } else return true
       return false
     })
-    const there = await readLightLetters(
+    const existing = await readLightLetters(
       context,
-      known.map(({ letter }) => letter.id),
+      conflicts.map(({ letter }) => letter.id),
     )
-    for (const arrival of known) {
-      const same = there.get(arrival.letter.id)?.record
-      if (same && same.draftMs === undefined) arrival.result = duplicate(same.letter, 'id')
-      else if (same) arrival.result = await alreadyKept(context, arrival.letter)
+    for (const item of conflicts) {
+      const record = existing.get(item.letter.id)?.record
+      if (record && record.draftMs === undefined) item.result = duplicateOf(record.letter, 'id')
+      else if (record) item.result = await findDuplicate(context, item.letter)
     }
-    left = known.filter(({ result }) => !result)
+    left = conflicts.filter(({ result }) => !result)
   }
 }
 
-/** Writes a draft that nobody sees, then the key, then the letter: see `finishDraft`. */
+/** Writes a draft that no reader sees, then the key, then the letter: see `finishDraft`. */
 async function addKeyed(
   context: StoreContext,
-  arrival: Arrival,
-  keptAs: (letter: DeadLetter) => LetterRecord,
+  item: AddItem,
+  recordOf: (letter: DeadLetter) => LetterRecord,
 ): Promise<void> {
-  const { letter } = arrival
+  const { letter } = item
   for (let tries = 0; tries < maxAttempts; tries++) {
-    const known = await alreadyKept(context, letter)
-    if (known) {
-      arrival.result = known
+    const duplicate = await findDuplicate(context, letter)
+    if (duplicate) {
+      item.result = duplicate
       return
     }
-    const draft = { ...keptAs(letter), birth: context.clock.id(), draftMs: context.clock.now() }
-    const [made] = await context.letters.write([
-      { id: letter.id, put: documentOf(draft), at: 'new' },
+    const draft = { ...recordOf(letter), birth: context.clock.id(), draftMs: context.clock.now() }
+    const [written] = await context.letters.write([
+      { id: letter.id, put: documentOf(draft), expected: 'new' },
     ])
-    if (!made!.done) continue
-    if ((await finishDraft(context, { record: draft, mark: made!.mark })) === 'gone') continue
-    arrival.result = { kind: 'added' }
+    if (!written!.done) continue
+    if (!(await finishDraft(context, { record: draft, revision: written!.revision }))) continue
+    item.result = { kind: 'added' }
     return
   }
   throw contentionError('a dedupeKey')
-}
-
-/** Updates everything that depends on added letters: counts, dependents and watchers. */
-async function settleIn(context: StoreContext, added: readonly LetterRecord[]): Promise<void> {
-  for (const { letter } of added)
-    for (const action of countsOfCapture(letter.state)) context.totals.count(action, letter)
-  await follow(context, added)
-}
-
-/**
- * Updates everything that depends on letters that now exist: dependents continue, and watchers are
- * notified of due letters.
- */
-export async function follow(context: StoreContext, come: readonly LetterRecord[]): Promise<void> {
-  const waiting = come.filter(({ waitsFor }) => waitsFor.length > 0)
-  if (waiting.length > 0)
-    await recheckWaits(
-      context,
-      waiting.map(({ letter }) => letter.id),
-    )
-  const done = come.filter(({ letter }) => isDone(letter)).map(({ letter }) => letter.id)
-  const freed = done.length > 0 ? await freeDependents(context, done) : 0
-  const now = context.clock.now()
-  if (freed > 0 || come.some(({ letter }) => isDue(letter, now))) context.wake()
-}
-
-export function isDue(letter: DeadLetter, nowMs: number): boolean {
-  const due = dueAt(letter)
-  return due !== undefined && !(toMs(due) > nowMs)
 }
 
 async function countOccupied(context: StoreContext): Promise<number> {
@@ -255,40 +229,38 @@ async function countOccupied(context: StoreContext): Promise<number> {
   return context.letters.count(conditionsOf({}))
 }
 
-/**
- * How many letters were evicted to make room for one. Undefined if there is no room, and nothing
- * was evicted.
- */
+/** Returns how many letters were evicted to make room for one. Undefined if there is no room. */
 async function makeRoom(
   context: StoreContext,
   { maxItems, overflow }: Capacity,
 ): Promise<number | undefined> {
-  let gone = 0
+  let evicted = 0
   for (let tries = 0; tries < maxAttempts; tries++) {
     const occupied = await countOccupied(context)
     const excess = occupied + 1 - maxItems
-    if (excess <= 0) return gone
+    if (excess <= 0) return evicted
     if (overflow === 'reject') return undefined
-    const { hits } = await context.letters.search({
+    const size = Math.min(excess, 10_000)
+    const hits = await context.letters.search({
       query: conditionsOf({ state: 'resolved' }),
       sort: [{ settled_key: 'asc' }, { letter_id: 'asc' }],
-      size: Math.min(excess, 10_000),
+      size,
       _source: false,
     })
-    if (hits.length < Math.min(excess, 10_000)) {
-      // Letters that others removed since the count are room.
+    if (hits.length < size) {
+      // Another process may have made room since the count.
       if ((await countOccupied(context)) < occupied) continue
       return undefined
     }
     const ids = hits.map(({ id }) => id)
-    gone += await removeLetters(context, ids, 'evict', ({ state }) => state === 'resolved')
+    evicted += await removeLetters(context, ids, 'evict', ({ state }) => state === 'resolved')
   }
   throw contentionError('a letter')
 }
 
 /**
- * Copies the letter, since the caller may change it while it waits. A letter that JSON cannot
- * represent is an error of its caller, and must not fail letters of others in the same batch.
+ * Copies the letter, since the caller may change it while the call waits for its batch. A letter
+ * that JSON cannot represent fails only its own call, not the other calls of the batch.
  */
 export function copyLetter(letter: DeadLetter): DeadLetter {
   try {

@@ -2,19 +2,22 @@ import { countsOf, withChange, type Change } from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { ApplyResult, LeaseRef } from '../../store.ts'
 import { isLeased, meetsGuard } from '../lease.ts'
-import { follow } from './add.ts'
 import { documentOf, type LetterRecord } from './document.ts'
 import { splitIntoRounds, readLetters, type StoreContext } from './context.ts'
 import { contentionError, maxAttempts } from './contention.ts'
+import type { Revision } from './document-index.ts'
+import { propagateWrites } from './waits.ts'
 
-/** One change of one letter, and its result. */
-interface Wish<R> {
+/** One update of one letter, and its result. */
+interface Update<R> {
   id: string
-  /** The new letter, or the result if it stays unchanged. */
-  decide: (record: LetterRecord) => LetterRecord | { answer: R }
+  /** Returns the new letter, or the result if the letter stays unchanged. */
+  decide: (record: LetterRecord) => LetterRecord | { result: R }
+  /** The results if the letter does not exist, and if the new letter was written. */
   missing: R
   written: R
-  answer?: R
+  result?: R
+  /** The letter as it was written. */
   next?: LetterRecord
 }
 
@@ -22,26 +25,26 @@ export async function apply(
   context: StoreContext,
   changes: readonly Change[],
 ): Promise<ApplyResult[]> {
-  const wishes = changes.map((change): Wish<ApplyResult> => ({
+  const updates = changes.map((change): Update<ApplyResult> => ({
     id: change.id,
     decide: (record) =>
-      meetsGuard(record.letter, change) ? applyChange(record, change) : { answer: 'conflict' },
+      meetsGuard(record.letter, change) ? applyChange(record, change) : { result: 'conflict' },
     missing: 'missing',
     written: 'written',
   }))
-  for (const round of splitIntoRounds(wishes, ({ id }) => [id])) {
-    await fulfil(context, round)
-    await follow(
+  for (const round of splitIntoRounds(updates, ({ id }) => [id])) {
+    await runUpdates(context, round)
+    await propagateWrites(
       context,
       round.flatMap(({ next }) => next ?? []),
     )
   }
-  for (const [at, { next }] of wishes.entries())
+  for (const [at, { next }] of updates.entries())
     if (next) for (const action of countsOf(changes[at]!)) context.totals.count(action, next.letter)
   await context.totals.flush()
   // The next letter of a lane may have become free.
-  if (wishes.some(({ next }) => next?.letter.lane !== undefined)) context.wake()
-  return wishes.map(({ answer }) => answer!)
+  if (updates.some(({ next }) => next?.letter.lane !== undefined)) context.wake()
+  return updates.map(({ result }) => result!)
 }
 
 export async function renew(
@@ -49,44 +52,48 @@ export async function renew(
   leases: readonly LeaseRef[],
   leaseMs: number,
 ): Promise<boolean[]> {
-  const end = toTimestamp(context.clock.now() + leaseMs)
-  const wishes = leases.map((held): Wish<boolean> => ({
-    id: held.id,
+  const expiresAt = toTimestamp(context.clock.now() + leaseMs)
+  const updates = leases.map((ref): Update<boolean> => ({
+    id: ref.id,
     decide: (record) => {
       const { lease } = record.letter
-      if (!lease || !isLeased(record.letter, held)) return { answer: false }
-      if (end <= lease.expiresAt) return { answer: true }
-      return { ...record, letter: { ...record.letter, lease: { ...lease, expiresAt: end } } }
+      if (!lease || !isLeased(record.letter, ref)) return { result: false }
+      if (expiresAt <= lease.expiresAt) return { result: true }
+      return { ...record, letter: { ...record.letter, lease: { ...lease, expiresAt } } }
     },
     missing: false,
     written: true,
   }))
-  for (const round of splitIntoRounds(wishes, ({ id }) => [id])) await fulfil(context, round)
-  return wishes.map(({ answer }) => answer!)
+  for (const round of splitIntoRounds(updates, ({ id }) => [id])) await runUpdates(context, round)
+  return updates.map(({ result }) => result!)
 }
 
 /** Reads, decides and writes; repeats for letters that were changed in between. */
-async function fulfil<R>(context: StoreContext, wishes: readonly Wish<R>[]): Promise<void> {
-  let left = wishes
+async function runUpdates<R>(context: StoreContext, updates: readonly Update<R>[]): Promise<void> {
+  let left = updates
   for (let tries = 0; left.length > 0; tries++) {
     if (tries === maxAttempts) throw contentionError('a letter')
-    const found = await readLetters(
+    const letters = await readLetters(
       context,
       left.map(({ id }) => id),
     )
-    const writing: { wish: Wish<R>; next: LetterRecord; at: { seqNo: number; term: number } }[] = []
-    for (const wish of left) {
-      const standing = found.get(wish.id)
-      const decided = standing ? wish.decide(standing.record) : { answer: wish.missing }
-      if ('answer' in decided) wish.answer = decided.answer
-      else writing.push({ wish, next: decided, at: standing!.mark })
+    const writes: { update: Update<R>; next: LetterRecord; expected: Revision }[] = []
+    for (const update of left) {
+      const current = letters.get(update.id)
+      const decision = current ? update.decide(current.record) : { result: update.missing }
+      if ('result' in decision) update.result = decision.result
+      else writes.push({ update, next: decision, expected: current!.revision })
     }
     const written = await context.letters.write(
-      writing.map(({ wish, next, at }) => ({ id: wish.id, put: documentOf(next), at })),
+      writes.map(({ update, next, expected }) => ({
+        id: update.id,
+        put: documentOf(next),
+        expected,
+      })),
     )
-    for (const [at, { wish, next }] of writing.entries())
-      if (written[at]!.done) Object.assign(wish, { answer: wish.written, next })
-    left = left.filter(({ answer }) => answer === undefined)
+    for (const [at, { update, next }] of writes.entries())
+      if (written[at]!.done) Object.assign(update, { result: update.written, next })
+    left = left.filter(({ result }) => result === undefined)
   }
 }
 

@@ -2,89 +2,93 @@ import type { DeadLetter } from '../../letter/letter.ts'
 import * as moves from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { Claim, ClaimRequest } from '../../store.ts'
-import { isDue } from './add.ts'
 import { documentOf, letterOf } from './document.ts'
-import { dueLetters, nextDueMs, type Candidate } from './due.ts'
+import { findDueLetters, findNextDueMs, isDue, type Candidate } from './due.ts'
 import { readLetters, type StoreContext, type ReadLetter } from './context.ts'
 import { takeLanes } from './lanes.ts'
 
 /** Maximum number of letters per claim, to bound memory. */
 const maxClaimLetters = 1000
 
-/** How often a claim searches again because others took what it found. */
+/** How often a claim searches again because other processes claimed its candidates. */
 const maxRounds = 100
 
 /**
- * Searches only show letters that might be due. A read in real time decides, followed by a write
- * that is rejected if anything changed.
+ * Claims due letters. A search only proposes candidates. A read in real time decides, followed by a
+ * write that is rejected if the letter changed.
  */
 export async function claim(context: StoreContext, request: ClaimRequest): Promise<Claim> {
   const limit = Math.min(request.limit, maxClaimLetters)
   const letters: DeadLetter[] = []
-  /** Found by a search, but not claimable when read: their search fields are wrong. */
+  /** Candidates that were not claimable when read: their search fields are wrong. */
   const skip = new Set<string>()
   for (let round = 0; round < maxRounds && letters.length < limit; round++) {
-    const wanted = limit - letters.length
-    const candidates = await dueLetters(context, request, wanted, skip)
-    const taken = await take(context, candidates, request, skip)
-    letters.push(...taken)
-    if (candidates.length < wanted && taken.length === candidates.length) break
+    const missing = limit - letters.length
+    const candidates = await findDueLetters(context, request, missing, skip)
+    const claimed = await claimCandidates(context, candidates, request, skip)
+    letters.push(...claimed)
+    if (candidates.length < missing && claimed.length === candidates.length) break
   }
   await context.totals.flush()
   if (letters.length >= request.limit) return { letters }
   if (letters.length > 0) await context.letters.refresh()
-  const nextMs = await nextDueMs(context, request)
+  const nextMs = await findNextDueMs(context, request)
   return nextMs === undefined ? { letters } : { letters, nextDueAt: toTimestamp(nextMs) }
 }
 
-async function take(
+/** A candidate, and its letter as it was read. */
+interface DueLetter {
+  candidate: Candidate
+  letter: ReadLetter
+}
+
+async function claimCandidates(
   context: StoreContext,
   candidates: readonly Candidate[],
   { worker, leaseMs }: ClaimRequest,
   skip: Set<string>,
 ): Promise<DeadLetter[]> {
   const atMs = context.clock.now()
-  const now = await readLetters(
+  const letters = await readLetters(
     context,
     candidates.map(({ id }) => id),
   )
-  const ready = candidates.flatMap((candidate) => {
-    const standing = now.get(candidate.id)
-    const free = standing && standing.record.waitsFor.length === 0
-    if (free && isDue(standing.record.letter, atMs)) return [{ candidate, standing }]
+  const due = candidates.flatMap((candidate): DueLetter[] => {
+    const letter = letters.get(candidate.id)
+    if (letter?.record.waitsFor.length === 0 && isDue(letter.record.letter, atMs))
+      return [{ candidate, letter }]
     skip.add(candidate.id)
     return []
   })
-  const going = await withLanes(context, ready)
-  const claimed = going.map(({ record }) => ({
-    ...record,
-    letter: moves.claim(record.letter, { worker, atMs, leaseMs }),
+  const claims = (await takeRequiredLanes(context, due)).map(({ record, revision }) => ({
+    record: { ...record, letter: moves.claim(record.letter, { worker, atMs, leaseMs }) },
+    revision,
   }))
   const written = await context.letters.write(
-    claimed.map((record, at) => ({
+    claims.map(({ record, revision }) => ({
       id: record.letter.id,
       put: documentOf(record),
-      at: going[at]!.mark,
+      expected: revision,
     })),
   )
-  const mine = claimed.filter((_, at) => written[at]!.done)
-  for (const { letter } of mine) context.totals.count('claim', letter)
-  return mine.map(letterOf)
+  const claimed = claims.filter((_, at) => written[at]!.done).map(({ record }) => record)
+  for (const { letter } of claimed) context.totals.count('claim', letter)
+  return claimed.map(letterOf)
 }
 
-/** Letters that need no lane, or got theirs. */
-async function withLanes(
+/** Returns the letters that need no lane, and those whose lane could be taken. */
+async function takeRequiredLanes(
   context: StoreContext,
-  ready: readonly { candidate: Candidate; standing: ReadLetter }[],
+  due: readonly DueLetter[],
 ): Promise<ReadLetter[]> {
   const needsLane = ({ record: { letter } }: ReadLetter): boolean =>
     letter.lane !== undefined && letter.state === 'pending'
-  const waiting = ready.flatMap(({ candidate: { lane }, standing }) =>
-    lane && needsLane(standing) ? [{ lane: lane.key, seen: lane.seen, standing }] : [],
+  const requests = due.flatMap(({ candidate: { lane }, letter }) =>
+    lane && needsLane(letter) ? [{ lane: lane.key, document: lane.document, letter }] : [],
   )
-  const given = await takeLanes(context, waiting)
-  const allowed = new Set(waiting.filter((_, at) => given[at]).map(({ standing }) => standing))
-  return ready
-    .map(({ standing }) => standing)
-    .filter((standing) => !needsLane(standing) || allowed.has(standing))
+  const taken = await takeLanes(context, requests)
+  const withLane = new Set(requests.filter((_, at) => taken[at]).map(({ letter }) => letter))
+  return due
+    .map(({ letter }) => letter)
+    .filter((letter) => !needsLane(letter) || withLane.has(letter))
 }

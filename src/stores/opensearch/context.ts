@@ -6,26 +6,27 @@ import {
   wholeFields,
   type LetterRecord,
   type LetterDocument,
-  type Light,
+  type LightRecord,
 } from './document.ts'
-import type { Mark, DocumentIndex, Stamped } from './document-index.ts'
+import type { DocumentIndex, Revision, Stamped } from './document-index.ts'
 import type { Totals } from './totals.ts'
 
 /** The letters that have or had a dedupeKey and may be open. The oldest open one holds the key. */
 export interface KeyDocument extends Stamped {
   kind: 'key'
-  entries: Entry[]
+  entries: KeyEntry[]
 }
 
 /** A letter of a key. A later letter with the same id has another birth. */
-export interface Entry {
+export interface KeyEntry {
   id: string
   birth: string
 }
 
 /**
- * The letter that got a lane last, and its epoch. The lane is in use while that letter runs. Nobody
- * releases it: once the letter has reached the epoch and no longer runs, the lane is free.
+ * The letter that took a lane last, and its epoch. The lane is in use while that letter runs. No
+ * process releases a lane: once the letter has reached the epoch and no longer runs, the lane is
+ * free.
  */
 export interface LaneDocument extends Stamped {
   kind: 'lane'
@@ -36,7 +37,6 @@ export interface LaneDocument extends Stamped {
 /** Shared by all operations of the store. */
 export interface StoreContext {
   letters: DocumentIndex<LetterDocument>
-  /** Who holds a dedupeKey, and who runs in a lane. */
   keys: DocumentIndex<KeyDocument>
   lanes: DocumentIndex<LaneDocument>
   totals: Totals
@@ -45,10 +45,10 @@ export interface StoreContext {
   wake(): void
 }
 
-/** A letter, and the version of its document when it was read. */
+/** A letter, and the revision of its document when it was read. */
 export interface ReadLetter {
   record: LetterRecord
-  mark: Mark
+  revision: Revision
 }
 
 /** Reads existing letters in real time, without drafts. */
@@ -56,30 +56,35 @@ export async function readLetters(
   context: StoreContext,
   ids: Iterable<string>,
 ): Promise<Map<string, ReadLetter>> {
-  const all = await readWithDrafts(context, ids)
-  for (const [id, { record }] of all) if (record.draftMs !== undefined) all.delete(id)
-  return all
+  const letters = await readWithDrafts(context, ids)
+  for (const [id, { record }] of letters) if (record.draftMs !== undefined) letters.delete(id)
+  return letters
 }
 
 export async function readWithDrafts(
   context: StoreContext,
   ids: Iterable<string>,
 ): Promise<Map<string, ReadLetter>> {
-  const found = await context.letters.read(ids, wholeFields)
-  const standing = new Map<string, ReadLetter>()
-  for (const [id, { mark, source }] of found)
-    standing.set(id, { record: toRecord(id, source), mark })
-  return standing
+  const documents = await context.letters.read(ids, wholeFields)
+  return new Map(
+    [...documents].map(([id, { revision, source }]) => [
+      id,
+      { record: toRecord(id, source), revision },
+    ]),
+  )
 }
 
 /** Reads letters without bytes and history, which are seldom needed to decide. Includes drafts. */
 export async function readLightLetters(
   context: StoreContext,
   ids: Iterable<string>,
-): Promise<Map<string, { record: Light; mark: Mark }>> {
-  const found = await context.letters.read(ids, summaryFields, 500)
+): Promise<Map<string, { record: LightRecord; revision: Revision }>> {
+  const documents = await context.letters.read(ids, summaryFields, 500)
   return new Map(
-    [...found].map(([id, { mark, source }]) => [id, { record: toLightRecord(id, source), mark }]),
+    [...documents].map(([id, { revision, source }]) => [
+      id,
+      { record: toLightRecord(id, source), revision },
+    ]),
   )
 }
 
@@ -89,22 +94,22 @@ export async function readLightLetters(
  */
 export function splitIntoRounds<T>(items: readonly T[], namesOf: (item: T) => string[]): T[][] {
   const rounds: T[][] = []
-  const next = new Map<string, number>()
+  const nextRounds = new Map<string, number>()
   for (const item of items) {
     const names = namesOf(item)
-    const at = Math.max(0, ...names.map((name) => next.get(name) ?? 0))
-    for (const name of names) next.set(name, at + 1)
-    ;(rounds[at] ??= []).push(item)
+    const round = Math.max(0, ...names.map((name) => nextRounds.get(name) ?? 0))
+    for (const name of names) nextRounds.set(name, round + 1)
+    ;(rounds[round] ??= []).push(item)
   }
   return rounds
 }
 
 /** Returns a function that runs calls one after another. A failure does not stop the next call. */
-export function oneAtATime(): <R>(work: () => Promise<R>) => Promise<R> {
+export function createSerializer(): <R>(work: () => Promise<R>) => Promise<R> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
-    const mine = last.then(work, work)
-    last = mine
-    return mine
+    const result = last.then(work, work)
+    last = result
+    return result
   }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../clock/clock.ts'
 import { Backoff } from '../../clock/retry.ts'
 import { hasCode, type RedriveError } from '../../errors.ts'
 import { Batcher } from '../../backends/batcher.ts'
-import { faultOf, isLaterStatus, type Fault } from '../../backends/opensearch/errors.ts'
+import { faultOf, isTemporaryStatus, type Fault } from '../../backends/opensearch/errors.ts'
 import {
   busyDelay,
   maxBusyAttempts,
@@ -10,60 +10,63 @@ import {
 } from '../../backends/opensearch/connection.ts'
 
 /**
- * The version of a document when it was read: a write with it succeeds only if the document is
- * unchanged.
+ * The revision of a document when it was read. A write that expects it succeeds only if the
+ * document is unchanged.
  */
-export interface Mark {
+export interface Revision {
   seqNo: number
   term: number
 }
 
-export interface Found<T> {
+export interface ReadDocument<T> {
   id: string
-  mark: Mark
+  revision: Revision
   source: T
 }
 
 /**
- * Every document has the id of its last write, so that a write whose answer was lost can be
- * distinguished from another one.
+ * Every document has the id of its last write, so that a write whose response was lost can be
+ * distinguished from the write of another process.
  */
 export interface Stamped {
   stamp?: string
 }
 
 export type Write<T> =
-  | { id: string; put: T; at: Mark | 'new' }
-  | { id: string; drop: true; at: Mark }
+  | { id: string; put: T; expected: Revision | 'new' }
+  | { id: string; drop: true; expected: Revision }
 
-export type Written = { done: true; mark: Mark } | { done: false }
+/** `done` is false if the document did not have the expected revision. */
+export type Written = { done: true; revision: Revision } | { done: false }
 
-/** The result of a write, or why the server rejected it. */
-export type Attempt = Written | { done: false; fault: RedriveError }
+/** The result of a write, or the error if the server rejected the document. */
+export type WriteResult = Written | { done: false; error: RedriveError }
+
+/** The values by which a hit is sorted. The next page starts after those of the last hit. */
+export type SortValues = (string | number)[]
 
 export interface Hit<T> {
   id: string
   source: T
-  /** The sort values: where the next page starts. */
-  place: (string | number)[]
+  sortValues: SortValues
 }
 
-/** The result of a search. */
-export interface Results<T> {
-  hits: Hit<T>[]
-  /**
-   * Counts by value, if the search has an aggregation named `counts`, and where their next page
-   * starts.
-   */
-  counts: [value: string, count: number][]
-  nextCounts?: Record<string, string>
+/** A search that is read page by page. `size` is the number of hits per page. */
+interface PagedSearch {
+  query: object
+  sort: object[]
+  size: number
+  _source?: false | string[]
 }
 
-interface RawResults<T> {
+interface RawHits<T> {
   status: number
   error?: Fault
-  hits: { hits: { _id: string; _source: T; sort?: (string | number)[] }[] }
-  aggregations?: {
+  hits: { hits: { _id: string; _source: T; sort?: SortValues }[] }
+}
+
+interface RawCounts {
+  aggregations: {
     counts: {
       buckets: { key: { value: string }; doc_count: number }[]
       after_key?: Record<string, string>
@@ -76,8 +79,8 @@ const maxReadDocuments = 32
 const maxWriteDocuments = 500
 const maxWriteChars = 8 * 2 ** 20
 
-/** Valid document ids; no others are requested. */
-const isId = (id: string): boolean => id !== '' && Buffer.byteLength(id) <= 512
+/** The server rejects a request with an invalid document id, so invalid ids are left out. */
+const isValidId = (id: string): boolean => id !== '' && Buffer.byteLength(id) <= 512
 
 interface BulkItem {
   status: number
@@ -99,9 +102,9 @@ export class DocumentIndex<T extends Stamped> {
     this.#node = node
     this.index = index
     this.#clock = clock
-    this.#refreshes = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, async (asks) => {
+    this.#refreshes = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, async (calls) => {
       await connection.request({ method: 'POST', path: `/${index}/_refresh` })
-      return asks.map(() => ({ value: null }))
+      return calls.map(() => ({ value: null }))
     })
   }
 
@@ -114,25 +117,29 @@ export class DocumentIndex<T extends Stamped> {
   async read(
     ids: Iterable<string>,
     fields?: readonly string[],
-    atOnce = maxReadDocuments,
-  ): Promise<Map<string, Found<T>>> {
-    const found = new Map<string, Found<T>>()
-    const asked = [...new Set(ids)].filter(isId)
-    for (let at = 0; at < asked.length; at += atOnce) {
+    batchSize = maxReadDocuments,
+  ): Promise<Map<string, ReadDocument<T>>> {
+    const documents = new Map<string, ReadDocument<T>>()
+    const uniqueIds = [...new Set(ids)].filter(isValidId)
+    for (let at = 0; at < uniqueIds.length; at += batchSize) {
       const { body } = await this.#connection.request<{ docs: RawDocument<T>[] }>({
         method: 'POST',
         path: `/${this.index}/_mget`,
         ...(fields ? { query: { _source_includes: fields.join() } } : {}),
-        body: { ids: asked.slice(at, at + atOnce) },
+        body: { ids: uniqueIds.slice(at, at + batchSize) },
       })
-      for (const { found: isThere, _id: id, _source: source, ...raw } of body.docs) {
+      for (const { found: exists, _id: id, _source: source, ...raw } of body.docs) {
         const { error, _seq_no: seqNo, _primary_term: term } = raw
         // A shard cannot be read at present: it is unknown whether the document exists.
         if (error) throw faultOf(503, error, this.#node)
-        if (isThere) found.set(id, { id, mark: { seqNo, term }, source })
+        if (exists) documents.set(id, { id, revision: { seqNo, term }, source })
       }
     }
-    return found
+    return documents
+  }
+
+  async readOne(id: string): Promise<ReadDocument<T> | undefined> {
+    return (await this.read([id])).get(id)
   }
 
   /**
@@ -140,49 +147,76 @@ export class DocumentIndex<T extends Stamped> {
    * in the given order.
    */
   async write(writes: readonly Write<T>[]): Promise<Written[]> {
-    return (await this.attempt(writes)).map((one) => {
-      if ('fault' in one) throw one.fault
-      return one
+    return (await this.writeEach(writes)).map((result) => {
+      if ('error' in result) throw result.error
+      return result
     })
   }
 
   /** Like `write`, but a rejected document does not fail the others. */
-  async attempt(writes: readonly Write<T>[]): Promise<Attempt[]> {
-    const results: Attempt[] = []
-    let lines: Line[] = []
+  async writeEach(writes: readonly Write<T>[]): Promise<WriteResult[]> {
+    const results: WriteResult[] = []
+    let batch: Operation[] = []
     let size = 0
-    const send = async (): Promise<void> => {
-      if (lines.length > 0) results.push(...(await this.#sendFitting(lines)))
-      lines = []
+    const sendBatch = async (): Promise<void> => {
+      if (batch.length > 0) results.push(...(await this.#sendFitting(batch)))
+      batch = []
       size = 0
     }
     for (const write of writes) {
-      const line = lineOf(write, this.#clock.id())
-      if (size + line.text.length > maxWriteChars || lines.length >= maxWriteDocuments) await send()
-      lines.push(line)
-      size += line.text.length
+      const operation = operationOf(write, this.#clock.id())
+      const { length } = operation.lines
+      if (size + length > maxWriteChars || batch.length >= maxWriteDocuments) await sendBatch()
+      batch.push(operation)
+      size += length
     }
-    await send()
+    await sendBatch()
     return results
   }
 
-  async search(body: object): Promise<Results<T>> {
-    const path = `/${this.index}/_search`
-    return resultsOf(
-      (await this.#connection.request<RawResults<T>>({ method: 'POST', path, body })).body,
-    )
+  async search(body: object): Promise<Hit<T>[]> {
+    return hitsOf(await this.#search<RawHits<T>>(body))
+  }
+
+  /** All hits of a search, page by page, after the given sort values. */
+  async *pages(body: PagedSearch, after?: SortValues): AsyncGenerator<Hit<T>[]> {
+    do {
+      const hits = await this.search({ ...body, ...(after ? { search_after: after } : {}) })
+      yield hits
+      after = hits.length === body.size ? hits.at(-1)!.sortValues : undefined
+    } while (after)
   }
 
   /** Several searches in one request. */
-  async searches(bodies: readonly object[]): Promise<Results<T>[]> {
+  async searchAll(bodies: readonly object[]): Promise<Hit<T>[][]> {
     if (bodies.length === 0) return []
     const lines = bodies.map((body) => `{}\n${JSON.stringify(body)}\n`).join('')
     const request = { method: 'POST', path: `/${this.index}/_msearch`, lines } as const
-    const { body } = await this.#connection.request<{ responses: RawResults<T>[] }>(request)
+    const { body } = await this.#connection.request<{ responses: RawHits<T>[] }>(request)
     return body.responses.map((raw) => {
       if (raw.error) throw faultOf(raw.status, raw.error, this.#node)
-      return resultsOf(raw)
+      return hitsOf(raw)
     })
+  }
+
+  /** Counts the matching documents by the values of a field, of which there may be many. */
+  async countBy(field: string, query?: object): Promise<Map<string, number>> {
+    const counts = new Map<string, number>()
+    let after: Record<string, string> | undefined
+    do {
+      const sources = [{ value: { terms: { field } } }]
+      const composite = { size: 1000, sources, ...(after ? { after } : {}) }
+      const body = { ...(query ? { query } : {}), size: 0, aggs: { counts: { composite } } }
+      const { buckets, after_key: next } = (await this.#search<RawCounts>(body)).aggregations.counts
+      for (const { key, doc_count: count } of buckets) counts.set(key.value, count)
+      after = buckets.length > 0 ? next : undefined
+    } while (after)
+    return counts
+  }
+
+  async #search<R>(body: object): Promise<R> {
+    const path = `/${this.index}/_search`
+    return (await this.#connection.request<R>({ method: 'POST', path, body })).body
   }
 
   async count(query: object): Promise<number> {
@@ -193,60 +227,62 @@ export class DocumentIndex<T extends Stamped> {
   }
 
   /**
-   * Sends lines; one by one if they are too large for one request, so that only a line that is too
-   * large itself is rejected.
+   * Sends operations; one by one if they are too large for one request, so that only an operation
+   * that is too large itself is rejected.
    */
-  async #sendFitting(lines: Line[]): Promise<Attempt[]> {
+  async #sendFitting(operations: Operation[]): Promise<WriteResult[]> {
     try {
-      return await this.#send(lines)
-    } catch (fault) {
-      if (!hasCode(fault, 'TOO_LARGE')) throw fault
-      if (lines.length === 1) return [{ done: false, fault }]
-      const results: Attempt[] = []
-      for (const line of lines) results.push(...(await this.#sendFitting([line])))
+      return await this.#send(operations)
+    } catch (error) {
+      if (!hasCode(error, 'TOO_LARGE')) throw error
+      if (operations.length === 1) return [{ done: false, error }]
+      const results: WriteResult[] = []
+      for (const operation of operations) results.push(...(await this.#sendFitting([operation])))
       return results
     }
   }
 
-  /** Sends lines, and again those that the server was too busy for. */
-  async #send(lines: Line[]): Promise<Attempt[]> {
-    const results = new Map<Line, Attempt>()
+  /** Sends operations, and sends those again for which the server was too busy. */
+  async #send(operations: Operation[]): Promise<WriteResult[]> {
+    const results = new Map<Operation, WriteResult>()
     const backoff = new Backoff(this.#connection.clock, busyDelay)
-    let left = lines
-    for (let tries = 1; left.length > 0; tries++) {
+    let left = operations
+    for (let attempt = 1; left.length > 0; attempt++) {
       const { body, repeated } = await this.#connection.write<{
         items: Record<string, BulkItem>[]
-      }>(this.index, left.map(({ text }) => text).join(''))
-      const turnedAway: Line[] = []
-      const doubtful: Line[] = []
-      for (const [at, line] of left.entries()) {
+      }>(this.index, left.map(({ lines }) => lines).join(''))
+      const postponed: Operation[] = []
+      const uncertain: Operation[] = []
+      for (const [at, operation] of left.entries()) {
         const item = Object.values(body.items[at]!)[0]!
-        if (isLaterStatus(item.status) && tries < maxBusyAttempts) turnedAway.push(line)
-        else if (repeated && (item.status === 409 || item.status === 404)) doubtful.push(line)
-        else results.set(line, this.#written(item))
+        if (isTemporaryStatus(item.status) && attempt < maxBusyAttempts) postponed.push(operation)
+        else if (repeated && (item.status === 409 || item.status === 404)) uncertain.push(operation)
+        else results.set(operation, this.#resultOf(item))
       }
-      for (const [line, written] of await this.#lookBack(doubtful)) results.set(line, written)
-      left = turnedAway
+      for (const [operation, written] of await this.#checkExecuted(uncertain))
+        results.set(operation, written)
+      left = postponed
       if (left.length > 0) await backoff.wait()
     }
-    return lines.map((line) => results.get(line)!)
+    return operations.map((operation) => results.get(operation)!)
   }
 
-  #written({ status, error, _seq_no: seqNo, _primary_term: term }: BulkItem): Attempt {
-    if (status < 300) return { done: true, mark: { seqNo: seqNo!, term: term! } }
+  #resultOf({ status, error, _seq_no: seqNo, _primary_term: term }: BulkItem): WriteResult {
+    if (status < 300) return { done: true, revision: { seqNo: seqNo!, term: term! } }
     if (status === 409 || (status === 404 && !error)) return { done: false }
-    return { done: false, fault: faultOf(status, error, this.#node) }
+    return { done: false, error: faultOf(status, error, this.#node) }
   }
 
-  /** Whether a rejected write was executed by an earlier attempt whose answer was lost. */
-  async #lookBack(lines: readonly Line[]): Promise<Map<Line, Written>> {
-    const now = await this.read(lines.map(({ id }) => id))
+  /** Whether a rejected operation was executed by an earlier attempt whose response was lost. */
+  async #checkExecuted(operations: readonly Operation[]): Promise<Map<Operation, Written>> {
+    const documents = await this.read(operations.map(({ id }) => id))
     return new Map(
-      lines.map((line): [Line, Written] => {
-        const found = now.get(line.id)
-        const mine = line.stamp === undefined ? !found : found?.source.stamp === line.stamp
-        const mark = found?.mark ?? { seqNo: 0, term: 0 }
-        return [line, mine ? { done: true, mark } : { done: false }]
+      operations.map((operation): [Operation, Written] => {
+        const { id, stamp } = operation
+        const document = documents.get(id)
+        const executed = stamp === undefined ? !document : document?.source.stamp === stamp
+        const revision = document?.revision ?? { seqNo: 0, term: 0 }
+        return [operation, executed ? { done: true, revision } : { done: false }]
       }),
     )
   }
@@ -261,33 +297,30 @@ interface RawDocument<T> {
   _source: T
 }
 
-function resultsOf<T>({ hits, aggregations }: RawResults<T>): Results<T> {
-  const { buckets = [], after_key: nextCounts } = aggregations?.counts ?? {}
-  return {
-    hits: hits.hits.map(({ _id: id, _source: source, sort: place = [] }) => ({
-      id,
-      source,
-      place,
-    })),
-    counts: buckets.map(({ key: { value }, doc_count: count }) => [value, count]),
-    ...(nextCounts && buckets.length > 0 ? { nextCounts } : {}),
-  }
+function hitsOf<T>({ hits }: RawHits<T>): Hit<T>[] {
+  return hits.hits.map(({ _id: id, _source: source, sort: sortValues = [] }) => ({
+    id,
+    source,
+    sortValues,
+  }))
 }
 
-/** One write as a line of a bulk request. */
-interface Line {
+/** One write of a bulk request. */
+interface Operation {
   id: string
   /** Absent for a removal. */
   stamp?: string
-  text: string
+  /** The lines of the request, as JSON. */
+  lines: string
 }
 
-function lineOf<T extends Stamped>(write: Write<T>, stamp: string): Line {
-  const { id, at } = write
-  const guard = at === 'new' ? {} : { if_seq_no: at.seqNo, if_primary_term: at.term }
-  const target = { _id: id, ...guard }
-  if ('drop' in write) return { id, text: `${JSON.stringify({ delete: target })}\n` }
-  const action = at === 'new' ? { create: target } : { index: target }
-  const text = `${JSON.stringify(action)}\n${JSON.stringify({ ...write.put, stamp })}\n`
-  return { id, stamp, text }
+function operationOf<T extends Stamped>(write: Write<T>, stamp: string): Operation {
+  const { id, expected } = write
+  const isNew = expected === 'new'
+  const condition = isNew ? {} : { if_seq_no: expected.seqNo, if_primary_term: expected.term }
+  const target = { _id: id, ...condition }
+  if ('drop' in write) return { id, lines: `${JSON.stringify({ delete: target })}\n` }
+  const action = isNew ? { create: target } : { index: target }
+  const lines = `${JSON.stringify(action)}\n${JSON.stringify({ ...write.put, stamp })}\n`
+  return { id, stamp, lines }
 }

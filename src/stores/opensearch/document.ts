@@ -2,10 +2,10 @@ import { crc32 } from 'node:zlib'
 import type { DeadLetter, Json, LetterSummary, Payload } from '../../letter/letter.ts'
 import { kindOf } from '../../letter/payload.ts'
 import { fitsJson } from '../../letter/schema.ts'
-import { fieldsOf, fieldsSum, formerNames, checksumFields, type Fields } from './fields.ts'
-import { payloadText } from './payload-text.ts'
+import { fieldsOf, checksumOf, formerNames, checksumFields, type Fields } from './fields.ts'
+import { decodePayloadText } from './payload-text.ts'
 import type { Stamped } from './document-index.ts'
-import { clueFields, repairLetter } from './stand-in.ts'
+import { repairFields, repairLetter } from './repair.ts'
 
 /** A letter with the state that the store adds. */
 export interface LetterRecord {
@@ -19,8 +19,8 @@ export interface LetterRecord {
    */
   birth?: string
   /**
-   * Since when the letter waits for its dedupeKey. Until it has it, the letter does not exist for
-   * others.
+   * Since when the letter waits for its dedupeKey. Until it holds the key, no reader sees the
+   * letter.
    */
   draftMs?: number
   /** Why the letter could not be read as written. Preserved when the letter is written again. */
@@ -29,8 +29,8 @@ export interface LetterRecord {
 
 export interface LetterDocument extends Partial<Fields>, Stamped {
   /**
-   * The letter without history and bytes, and the state of the store, as JSON: the source from
-   * which all fields are derived.
+   * The letter without history and bytes, and the state that the store adds, as JSON. The search
+   * fields are derived from it.
    */
   head: string
   history: string
@@ -55,65 +55,65 @@ export function documentOf(record: LetterRecord): LetterDocument {
   const { letter, original, waitsFor, birth, draftMs, damage } = record
   const { history, payload, corrupt: _, ...rest } = letter
   const head: Head = {
-    letter: { ...rest, payload: factsOf(payload) },
+    letter: { ...rest, payload: withoutBytes(payload) },
     waitsFor,
-    ...(original ? { original: factsOf(original) } : {}),
+    ...(original ? { original: withoutBytes(original) } : {}),
     ...(birth === undefined ? {} : { birth }),
   }
   // A draft has no search fields.
   const fields = draftMs === undefined ? fieldsOf(letter, waitsFor) : {}
   const strings = { head: JSON.stringify(head), history: JSON.stringify(history) }
-  const bytes = base64(payload.bytes)
-  const first = original && base64(original.bytes)
+  const payloadBytes = toBase64(payload.bytes)
+  const originalBytes = original && toBase64(original.bytes)
   return {
     ...fields,
-    ...(draftMs === undefined ? searchTexts(letter) : { draft_ms: draftMs }),
+    ...(draftMs === undefined ? textFieldsOf(letter) : { draft_ms: draftMs }),
     ...strings,
-    payload: bytes,
-    ...(first === undefined ? {} : { original: first }),
+    payload: payloadBytes,
+    ...(originalBytes === undefined ? {} : { original: originalBytes }),
     sums: {
       head: crc32(strings.head),
-      fields: fieldsSum(fields),
+      fields: checksumOf(fields),
       history: crc32(strings.history),
-      payload: crc32(bytes),
-      ...(first === undefined ? {} : { original: crc32(first) }),
+      payload: crc32(payloadBytes),
+      ...(originalBytes === undefined ? {} : { original: crc32(originalBytes) }),
     },
-    ...lasting(damage),
+    ...persistentDamage(damage),
   }
 }
 
-/** Fields are derived at every write, so that only damage to the letter itself lasts. */
-function lasting(damage: string | undefined): { damage?: string } {
-  const left = damage?.split('; ').filter((fault) => fault !== wrongFields) ?? []
-  return left.length > 0 ? { damage: left.join('; ') } : {}
+/** Every write derives the search fields again, so only damage to the letter itself persists. */
+function persistentDamage(damage: string | undefined): { damage?: string } {
+  const problems = damage?.split('; ').filter((problem) => problem !== wrongFields) ?? []
+  return problems.length > 0 ? { damage: problems.join('; ') } : {}
 }
 
-/** For queries by people, and not part of the checksum. */
-export function searchTexts(letter: DeadLetter): Partial<LetterDocument> {
-  const words = payloadText(letter.payload)
-  const task = letter.task ?? workflowTask(letter, words)
+/** Fields for queries by people. They are not part of the checksum. */
+export function textFieldsOf(letter: DeadLetter): Partial<LetterDocument> {
+  const payloadText = decodePayloadText(letter.payload)
+  const task = letter.task ?? workflowTaskOf(letter, payloadText)
   return {
     metadata: letter.metadata,
     ...(task === undefined ? {} : { task }),
-    ...(words === undefined ? {} : { payload_text: words }),
+    ...(payloadText === undefined ? {} : { payload_text: payloadText }),
   }
 }
 
 /**
- * The task of a workflow, from its payload. Undefined if it is not JSON, too long to be searched,
- * or nested too deeply.
+ * The task of a workflow, from its payload. Undefined if the payload is not JSON, too long to be
+ * searched, or nested too deeply.
  */
-function workflowTask({ source, payload }: DeadLetter, words: string | undefined): unknown {
+function workflowTaskOf({ source, payload }: DeadLetter, text: string | undefined): unknown {
   if (source.kind !== 'workflow' || kindOf(payload.contentType) !== 'json') return undefined
   try {
-    const { task } = JSON.parse(words ?? 'null') as { task: Json }
+    const { task } = JSON.parse(text ?? 'null') as { task: Json }
     return fitsJson(task) ? task : undefined
   } catch {
     return undefined
   }
 }
 
-/** The fields of a summary, and of a whole letter; other fields are for searching only. */
+/** The fields that are read for a summary. */
 export const summaryFields = [
   'head',
   'sums',
@@ -121,85 +121,84 @@ export const summaryFields = [
   'draft_ms',
   ...checksumFields,
   ...Object.values(formerNames),
-  ...clueFields,
+  ...repairFields,
 ]
+/** The fields that are read for a whole letter. Other fields are only searched. */
 export const wholeFields = [...summaryFields, 'history', 'payload', 'original', 'stamp']
 
-/**
- * Reads a whole letter from its document. A damaged letter has what could be read, and the reason.
- */
+/** Reads a whole letter from its document. A damaged letter is repaired, and has `damage`. */
 export function toRecord(id: string, document: LetterDocument): LetterRecord {
-  const { record, faults } = read(id, document)
-  const history = parsed<DeadLetter['history']>(document.history, 'history', faults)
+  const { record, problems } = readHead(id, document)
+  const history = parseObject<DeadLetter['history']>(document.history, 'history', problems)
   if (!matchesSum(document.history, document.sums?.history))
-    faults.push('the history does not match its checksum')
-  const bytes = bytesOf(document.payload, document.sums?.payload, 'payload', faults)
+    problems.push('the history does not match its checksum')
+  const bytes = bytesOf(document.payload, document.sums?.payload, 'payload', problems)
   const letter = { ...record.letter, history: Array.isArray(history) ? history : [] } as DeadLetter
   letter.payload = { bytes, ...record.letter.payload }
-  const { original: facts, ...rest } = record
+  const { original: originalHead, ...rest } = record
   const original =
-    facts && document.original !== undefined
+    originalHead && document.original !== undefined
       ? {
-          bytes: bytesOf(document.original, document.sums?.original, 'captured payload', faults),
-          ...facts,
+          bytes: bytesOf(document.original, document.sums?.original, 'captured payload', problems),
+          ...originalHead,
         }
       : undefined
-  return { ...rest, letter, ...(original ? { original } : {}), ...damageOf(document, faults) }
+  return { ...rest, letter, ...(original ? { original } : {}), ...damageOf(document, problems) }
 }
 
 /** Reads the summary of a letter from a document without its large fields. */
 export function summaryOf(id: string, document: LetterDocument): LetterSummary {
-  const { record, faults } = read(id, document)
-  const { damage } = damageOf(document, faults)
+  const { record, problems } = readHead(id, document)
+  const { damage } = damageOf(document, problems)
   return { ...record.letter, ...(damage === undefined ? {} : { corrupt: damage }) }
 }
 
-/** A letter without its bytes and history, and the state of the store. */
-export type Light = Omit<LetterRecord, 'letter' | 'original'> & { letter: LetterSummary }
+/** A letter without its bytes and history, with the state that the store adds. */
+export type LightRecord = Omit<LetterRecord, 'letter' | 'original'> & { letter: LetterSummary }
 
-export function toLightRecord(id: string, document: LetterDocument): Light {
-  const { original: _, ...record } = read(id, document).record
+export function toLightRecord(id: string, document: LetterDocument): LightRecord {
+  const { original: _, ...record } = readHead(id, document).record
   return record
 }
 
-/** The letter as it is returned. */
+/** The letter as it is returned to callers. */
 export function letterOf({ letter, damage }: LetterRecord): DeadLetter {
   return damage === undefined ? letter : { ...letter, corrupt: damage }
 }
 
 const wrongFields = 'the search fields do not match their checksum'
 
-function read(
+function readHead(
   id: string,
   document: LetterDocument,
-): { record: Head & Pick<LetterRecord, 'draftMs'>; faults: string[] } {
-  const faults: string[] = []
+): { record: Head & Pick<LetterRecord, 'draftMs'>; problems: string[] } {
+  const problems: string[] = []
   if (!matchesSum(document.head, document.sums?.head))
-    faults.push('the letter does not match its checksum')
-  if (fieldsSum(document) !== document.sums?.fields) faults.push(wrongFields)
-  const head = parsed<Head>(document.head, 'letter', faults)
+    problems.push('the letter does not match its checksum')
+  if (checksumOf(document) !== document.sums?.fields) problems.push(wrongFields)
+  const head = parseObject<Head>(document.head, 'letter', problems)
   const draft = typeof document.draft_ms === 'number' ? { draftMs: document.draft_ms } : {}
-  if (head && faults.length === 0) return { record: { ...head, ...draft }, faults }
+  if (head && problems.length === 0) return { record: { ...head, ...draft }, problems }
   const waitsFor = Array.isArray(head?.waitsFor) ? head.waitsFor : []
   return {
     record: { ...head, letter: repairLetter(id, document, head?.letter), waitsFor, ...draft },
-    faults,
+    problems,
   }
 }
 
-function damageOf({ damage }: LetterDocument, faults: string[]): { damage?: string } {
-  const all = new Set([...(typeof damage === 'string' ? damage.split('; ') : []), ...faults])
+function damageOf({ damage }: LetterDocument, problems: string[]): { damage?: string } {
+  const all = new Set([...(typeof damage === 'string' ? damage.split('; ') : []), ...problems])
   return all.size > 0 ? { damage: [...all].join('; ') } : {}
 }
 
-function parsed<T>(text: unknown, what: string, faults: string[]): T | undefined {
+function parseObject<T>(text: unknown, what: string, problems: string[]): T | undefined {
   try {
     const value: unknown = JSON.parse(text as string)
     if (typeof value === 'object' && value !== null) return value as T
   } catch {
-    // Reported below, like any other text that is not an object.
+    // Reported below, like JSON that is not an object.
   }
-  faults.push(`the ${what} is not valid JSON`)
+  problems.push(`the ${what} is not valid JSON`)
   return undefined
 }
 
@@ -211,17 +210,17 @@ function bytesOf(
   text: unknown,
   sum: number | undefined,
   what: string,
-  faults: string[],
+  problems: string[],
 ): Uint8Array {
-  if (!matchesSum(text, sum)) faults.push(`the ${what} does not match its checksum`)
+  if (!matchesSum(text, sum)) problems.push(`the ${what} does not match its checksum`)
   return typeof text === 'string' ? new Uint8Array(Buffer.from(text, 'base64')) : new Uint8Array(0)
 }
 
-function base64(bytes: Uint8Array): string {
+function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 }
 
-function factsOf(payload: Payload): Omit<Payload, 'bytes'> {
-  const { bytes: _, ...facts } = payload
-  return facts
+function withoutBytes(payload: Payload): Omit<Payload, 'bytes'> {
+  const { bytes: _, ...rest } = payload
+  return rest
 }

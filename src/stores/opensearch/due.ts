@@ -1,38 +1,43 @@
+import type { DeadLetter } from '../../letter/letter.ts'
+import { dueAt } from '../../letter/order.ts'
+import { toMs } from '../../letter/time.ts'
 import type { ClaimRequest } from '../../store.ts'
-import { term } from './fields.ts'
+import { toTerm } from './fields.ts'
 import type { StoreContext, LaneDocument } from './context.ts'
-import { viewLanes, type LaneView } from './lanes.ts'
-import type { Found } from './document-index.ts'
+import { readLanes } from './lanes.ts'
+import type { ReadDocument, SortValues } from './document-index.ts'
 
-/** A letter that a claim may take, as a search shows it. */
+/** A letter that a claim may take, from a search. */
 export interface Candidate {
   id: string
   score: number
-  /** The lane that must be taken with it. */
-  lane?: { key: string; seen: Found<LaneDocument> | undefined }
+  /** The lane that the claim must take as well. */
+  lane?: { key: string; document: ReadDocument<LaneDocument> | undefined }
 }
 
 type Clause = Record<string, unknown>
-type Place = (string | number)[]
 
 const pageSize = 200
 
-/**
- * Finds the first due letters, in the order of claims. Blocked ones are skipped, a lane at a time.
- */
-export async function dueLetters(
+export function isDue(letter: DeadLetter, nowMs: number): boolean {
+  const due = dueAt(letter)
+  return due !== undefined && !(toMs(due) > nowMs)
+}
+
+/** Finds the first due letters, in the order of claims, without those that are blocked. */
+export async function findDueLetters(
   context: StoreContext,
   request: ClaimRequest,
-  wanted: number,
+  limit: number,
   skip: ReadonlySet<string>,
 ): Promise<Candidate[]> {
   const now = context.clock.now()
-  const found: Candidate[] = []
+  const candidates: Candidate[] = []
   const lanes = new Set<string>()
-  let after: Place | undefined
+  let after: SortValues | undefined
   await context.letters.refresh()
   do {
-    const page = await pageOf(context, {
+    const page = await searchPage(context, {
       filter: [{ terms: { status: ['pending', 'retrying'] } }, { range: { due_ms: { lte: now } } }],
       request,
       lanes,
@@ -40,36 +45,36 @@ export async function dueLetters(
       sort: 'claim_score',
       after,
     })
-    for (const { id, key } of page.free) found.push({ id, score: key })
-    for (const [key, { head, seen }] of await viewLanes(context, page.lanes)) {
+    for (const { id, key } of page.free) candidates.push({ id, score: key })
+    for (const [key, { head, document }] of await readLanes(context, page.lanes)) {
       lanes.add(key)
       if (!head || head.running || head.waits || head.dueMs > now || skip.has(head.id)) continue
-      found.push({ id: head.id, score: head.score, lane: { key, seen } })
+      candidates.push({ id: head.id, score: head.score, lane: { key, document } })
     }
-    found.sort((a, b) => a.score - b.score || (a.id < b.id ? -1 : 1))
+    candidates.sort((a, b) => a.score - b.score || (a.id < b.id ? -1 : 1))
     after = page.next
-  } while (after && !isSettled(found, wanted, after))
-  return found.slice(0, wanted)
+  } while (after && !isComplete(candidates, limit, after))
+  return candidates.slice(0, limit)
 }
 
-/** Whether no later page can have a letter that precedes these. */
-function isSettled(found: readonly Candidate[], wanted: number, place: Place): boolean {
-  const [score, id] = place as [number, string]
-  const last = found[wanted - 1]
+/** Whether no letter after these sort values can precede the first `limit` candidates. */
+function isComplete(candidates: readonly Candidate[], limit: number, after: SortValues): boolean {
+  const [score, id] = after as [number, string]
+  const last = candidates[limit - 1]
   return last !== undefined && (last.score < score || (last.score === score && last.id <= id))
 }
 
-/** When the next letter of these queues becomes due that is not blocked. */
-export async function nextDueMs(
+/** Finds when the next letter of these queues becomes due that is not blocked. */
+export async function findNextDueMs(
   context: StoreContext,
   request: ClaimRequest,
 ): Promise<number | undefined> {
   const now = context.clock.now()
   const lanes = new Set<string>()
-  let best: number | undefined
-  let after: Place | undefined
+  let earliest = Infinity
+  let after: SortValues | undefined
   do {
-    const page = await pageOf(context, {
+    const page = await searchPage(context, {
       filter: [{ term: { status: 'pending' } }, { range: { due_ms: { gt: now } } }],
       request,
       lanes,
@@ -77,69 +82,62 @@ export async function nextDueMs(
       sort: 'due_ms',
       after,
     })
-    const heads = [...(await viewLanes(context, page.lanes))].flatMap(
-      ([key, { head }]: [string, LaneView]) => {
-        lanes.add(key)
-        return head && !head.running && !head.waits ? [head.dueMs] : []
-      },
-    )
-    const times = [
-      ...page.free.map(({ key }) => key),
-      ...heads,
-      ...(best === undefined ? [] : [best]),
-    ]
-    best = times.length > 0 ? Math.min(...times) : undefined
+    for (const { key } of page.free) earliest = Math.min(earliest, key)
+    for (const [key, { head }] of await readLanes(context, page.lanes)) {
+      lanes.add(key)
+      if (head && !head.running && !head.waits) earliest = Math.min(earliest, head.dueMs)
+    }
     after = page.next
-  } while (after && (best === undefined || best > (after[0] as number)))
-  return best
+  } while (after && earliest > (after[0] as number))
+  return earliest === Infinity ? undefined : earliest
 }
 
-interface Ask {
+interface DueSearch {
   filter: Clause[]
   request: ClaimRequest
-  /** Lanes already checked, whose waiting letters no longer matter. */
+  /** Lanes already read. Their pending letters are left out. */
   lanes: ReadonlySet<string>
+  /** Ids of letters to leave out. */
   skip: ReadonlySet<string>
   sort: 'claim_score' | 'due_ms'
-  after: Place | undefined
+  after: SortValues | undefined
 }
 
 interface DuePage {
-  /** Letters without a lane, or already running in theirs, with their sort key. */
+  /** Letters without a lane, or already running in their lane, with their sort key. */
   free: { id: string; key: number }[]
-  /** Lanes of the others. */
+  /** Lanes of the other letters. */
   lanes: string[]
-  /** Absent on the last page. */
-  next?: Place | undefined
+  /** Where the next page starts. Undefined on the last page. */
+  next: SortValues | undefined
 }
 
-async function pageOf(context: StoreContext, ask: Ask): Promise<DuePage> {
-  const { request, lanes, skip, sort, after } = ask
-  const filter = [...ask.filter, ...(request.queues ? [queuesClause(request.queues)] : [])]
-  const waitingInLane = {
+async function searchPage(context: StoreContext, search: DueSearch): Promise<DuePage> {
+  const { request, lanes, skip, sort, after } = search
+  const filter = [...search.filter, ...(request.queues ? [queuesClause(request.queues)] : [])]
+  const pendingInLane = {
     bool: { filter: [{ term: { status: 'pending' } }, { terms: { lane_key: [...lanes] } }] },
   }
   const mustNot: Clause[] = [{ exists: { field: 'waits_for' } }]
   if (request.except) mustNot.push(queuesClause(request.except))
   if (skip.size > 0) mustNot.push({ terms: { letter_id: [...skip] } })
-  if (lanes.size > 0) mustNot.push(waitingInLane)
-  const { hits } = await context.letters.search({
+  if (lanes.size > 0) mustNot.push(pendingInLane)
+  const hits = await context.letters.search({
     query: { bool: { filter, must_not: mustNot } },
     sort: [{ [sort]: 'asc' }, { letter_id: 'asc' }],
     size: pageSize,
     _source: ['status', 'lane_key'],
     ...(after ? { search_after: after } : {}),
   })
-  const page: DuePage = { free: [], lanes: [] }
-  const found = new Set<string>()
-  for (const { id, source, place } of hits)
-    if (source.lane_key !== undefined && source.status === 'pending') found.add(source.lane_key)
-    else page.free.push({ id, key: place[0] as number })
-  page.lanes = [...found]
-  if (hits.length === pageSize) page.next = hits.at(-1)!.place
-  return page
+  const free: DuePage['free'] = []
+  const newLanes = new Set<string>()
+  for (const { id, source, sortValues } of hits)
+    if (source.lane_key !== undefined && source.status === 'pending') newLanes.add(source.lane_key)
+    else free.push({ id, key: sortValues[0] as number })
+  const next = hits.length === pageSize ? hits.at(-1)!.sortValues : undefined
+  return { free, lanes: [...newLanes], next }
 }
 
 function queuesClause(queues: readonly string[]): Clause {
-  return { terms: { queue: queues.map(term) } }
+  return { terms: { queue: queues.map(toTerm) } }
 }

@@ -23,44 +23,46 @@ export interface FeederStatus {
 }
 
 const recordKind = 'search-index'
-const maxWaiting = 10_000
-const maxFed = 200
+const maxChanged = 10_000
+const batchSize = 200
 const pageSize = 500
 const failureDelay = { firstMs: 1000, maxMs: 60_000 }
 
 /**
- * Feeds an index from the store of the letters, asynchronously and at least once. Changes of this
- * process are fed at once. Changes that were lost, with a process that died or an unreachable
- * index, are found by a full comparison: at the start, periodically, and whenever it is unknown
- * what changed.
+ * Feeds an index from a store, asynchronously and at least once. Changes of this process are fed
+ * immediately. A full comparison finds changes that were lost because a process died or the index
+ * was unreachable. It runs at the start, periodically, and whenever it is unknown what changed.
  */
 export class Feeder {
-  readonly #truth: Store
+  readonly #store: Store
   readonly #index: SearchIndex
   readonly #clock: Clock
   readonly #passMs: number
+  /** Ids of changed letters that are not fed yet. */
   readonly #changed = new Set<string>()
-  #passWanted = true
-  /** Undefined while no pass is in progress. */
-  #pass: Progress | undefined
+  #comparisonRequested = true
+  /** Progress of the comparison. Undefined until it was read from the records. */
+  #progress: Progress | undefined
   #completedAt: Timestamp | undefined
-  #state: 'new' | 'started' | 'ending' = 'new'
-  #opened = false
-  #working: Promise<void> | undefined
+  #state: 'new' | 'started' | 'stopping' = 'new'
+  #indexIsOpen = false
+  /** The run in progress. */
+  #running: Promise<void> | undefined
   #problem: string | undefined
   readonly #backoff: Backoff
-  /** Ends the delay after a failure, if there is one. */
-  #pause: (() => void) | undefined
+  /** Cancels the delay after a failure. Undefined if there is no delay. */
+  #cancelDelay: (() => void) | undefined
+  /** Callers of `caughtUp`. */
   #waiters: (() => void)[] = []
-  /** Cancels the next scheduled pass. */
-  #nextPass: (() => void) | undefined
-  /** Whether the current pass was resumed from an earlier process. */
+  /** Cancels the next scheduled comparison. */
+  #cancelNextComparison: (() => void) | undefined
+  /** Whether the current comparison was begun by an earlier process. */
   #resumed = false
-  /** Letters that the index rejects, for any reason. */
-  readonly #refused = new Set<string>()
+  /** Ids of letters that the index rejects. */
+  readonly #rejected = new Set<string>()
 
-  constructor(truth: Store, index: SearchIndex, clock: Clock, passMs: number) {
-    this.#truth = truth
+  constructor(store: Store, index: SearchIndex, clock: Clock, passMs: number) {
+    this.#store = store
     this.#index = index
     this.#clock = clock
     this.#backoff = new Backoff(clock, failureDelay)
@@ -72,27 +74,30 @@ export class Feeder {
     this.#wake()
   }
 
-  /** Records changed letters. Above a limit, only records that something changed. */
-  note(ids: readonly string[]): void {
+  /** Queues changed letters to be fed. Above a limit, requests a full comparison instead. */
+  queueChanges(ids: readonly string[]): void {
     for (const id of ids) {
-      if (this.#changed.size < maxWaiting) this.#changed.add(id)
-      else this.#passWanted = true
+      if (this.#changed.size < maxChanged) this.#changed.add(id)
+      else this.#comparisonRequested = true
     }
     this.#wake()
   }
 
-  /** Something changed, and it is unknown what. */
-  noteAny(): void {
-    this.#passWanted = true
+  /** Requests a full comparison, since it is unknown what changed. */
+  requestComparison(): void {
+    this.#comparisonRequested = true
     this.#wake()
   }
 
   status(): FeederStatus {
-    const left = this.#refused.size
-    const problem = this.#problem ?? (left > 0 ? `the index rejects ${left} letters` : undefined)
+    const [rejected] = this.#rejected
+    const problem =
+      this.#problem ??
+      (rejected &&
+        `the index rejects ${this.#rejected.size} letters, such as ${rejected}: correct or remove them`)
     return {
       waiting: this.#changed.size,
-      ...this.#completed(),
+      ...this.#completion(),
       ...(problem === undefined ? {} : { problem }),
     }
   }
@@ -106,61 +111,61 @@ export class Feeder {
   }
 
   /** Feeds the known changes, unless the index is unreachable, and stops. */
-  async end(): Promise<void> {
-    this.#state = 'ending'
-    this.#pause?.()
-    this.#nextPass?.()
-    await this.#working
+  async stop(): Promise<void> {
+    this.#state = 'stopping'
+    this.#cancelDelay?.()
+    this.#cancelNextComparison?.()
+    await this.#running
     for (const resolve of this.#waiters.splice(0)) resolve()
   }
 
   #wake(): void {
-    const hasWork = this.#changed.size > 0 || this.#passWanted || this.#waiters.length > 0
-    if (this.#state !== 'started' || this.#pause || !hasWork) return
-    this.#working ??= this.#work().finally(() => {
-      this.#working = undefined
+    const hasWork = this.#changed.size > 0 || this.#comparisonRequested || this.#waiters.length > 0
+    if (this.#state !== 'started' || this.#cancelDelay || !hasWork) return
+    this.#running ??= this.#feedAll().finally(() => {
+      this.#running = undefined
       this.#wake()
     })
   }
 
-  async #work(): Promise<void> {
+  async #feedAll(): Promise<void> {
     try {
-      if (!this.#opened) await this.#index.open()
-      this.#opened = true
+      if (!this.#indexIsOpen) await this.#index.open()
+      this.#indexIsOpen = true
       for (;;) {
         if (this.#changed.size > 0) await this.#feedChanged()
-        else if (this.#passWanted && this.#state === 'started') await this.#comparePage()
+        else if (this.#comparisonRequested && this.#state === 'started') await this.#comparePage()
         else break
       }
       this.#problem = undefined
       this.#backoff.reset()
       for (const resolve of this.#waiters.splice(0)) resolve()
-      this.#schedulePass()
+      this.#scheduleComparison()
     } catch (error) {
       this.#problem = (error as Error).message
-      // The index may have been deleted, and is then recreated.
-      this.#opened = false
+      // The index may have been deleted: open it again, which recreates it.
+      this.#indexIsOpen = false
       this.#startDelay()
     }
   }
 
-  #schedulePass(): void {
-    this.#nextPass?.()
+  #scheduleComparison(): void {
+    this.#cancelNextComparison?.()
     if (this.#state === 'started')
-      this.#nextPass = this.#clock.timer(this.#passMs, () => this.noteAny())
+      this.#cancelNextComparison = this.#clock.timer(this.#passMs, () => this.requestComparison())
   }
 
   /** Nothing is fed during the delay. */
   #startDelay(): void {
     if (this.#state !== 'started') return
-    this.#pause = this.#clock.timer(this.#backoff.nextMs(), () => {
-      this.#pause = undefined
+    this.#cancelDelay = this.#clock.timer(this.#backoff.nextMs(), () => {
+      this.#cancelDelay = undefined
       this.#wake()
     })
   }
 
   async #feedChanged(): Promise<void> {
-    const ids = [...this.#changed].slice(0, maxFed)
+    const ids = [...this.#changed].slice(0, batchSize)
     for (const id of ids) this.#changed.delete(id)
     try {
       await this.#feed(ids)
@@ -172,54 +177,53 @@ export class Feeder {
 
   async #feed(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return
-    const letters = await this.#truth.get(ids)
-    for (const id of ids) this.#refused.delete(id)
-    for (const id of await this.#index.feed(letters)) this.#refused.add(id)
-    const there = new Set(letters.map(({ id }) => id))
-    await this.#index.drop(ids.filter((id) => !there.has(id)))
+    const letters = await this.#store.get(ids)
+    for (const id of ids) this.#rejected.delete(id)
+    for (const id of await this.#index.feed(letters)) this.#rejected.add(id)
+    const existing = new Set(letters.map(({ id }) => id))
+    await this.#index.drop(ids.filter((id) => !existing.has(id)))
   }
 
   /** Compares one page, in the order of ids. The progress survives a restart. */
   async #comparePage(): Promise<void> {
-    const { records } = this.#truth
-    const resumed = this.#pass === undefined ? await this.#readProgress() : this.#pass
-    const { cursor, after } = resumed
-    const page = await this.#truth.find({
+    const { records } = this.#store
+    const { cursor, after } = this.#progress ?? (await this.#readProgress())
+    const page = await this.#store.find({
       state: [...states],
       order: 'oldest',
       limit: pageSize,
       ...(cursor === undefined ? {} : { cursor }),
     })
     const last = page.cursor === undefined ? undefined : page.items.at(-1)!.id
-    const known = await this.#index.versions(after, last)
-    const wrong = page.items.filter(({ id, version }) => known.get(id) !== version)
-    const here = new Set(page.items.map(({ id }) => id))
+    const indexed = await this.#index.versions(after, last)
+    const stale = page.items.filter(({ id, version }) => indexed.get(id) !== version)
+    const existing = new Set(page.items.map(({ id }) => id))
     await this.#feed([
-      ...wrong.map(({ id }) => id),
-      ...[...known.keys()].filter((id) => !here.has(id)),
+      ...stale.map(({ id }) => id),
+      ...[...indexed.keys()].filter((id) => !existing.has(id)),
     ])
     if (page.cursor !== undefined && last !== undefined) {
-      this.#pass = { cursor: page.cursor, after: last, ...this.#completed() }
-      await records.put(recordKind, this.#index.name, { ...this.#pass })
+      this.#progress = { cursor: page.cursor, after: last, ...this.#completion() }
+      await records.put(recordKind, this.#index.name, { ...this.#progress })
       return
     }
-    // A resumed pass leaves the first part to the next one.
-    this.#passWanted = this.#resumed
+    // After the rest of a comparison of an earlier process, a whole comparison follows.
+    this.#comparisonRequested = this.#resumed
     this.#resumed = false
     this.#completedAt = toTimestamp(this.#clock.now())
-    this.#pass = {}
-    await records.put(recordKind, this.#index.name, { ...this.#completed() })
+    this.#progress = {}
+    await records.put(recordKind, this.#index.name, { ...this.#completion() })
   }
 
   async #readProgress(): Promise<Progress> {
-    const record = await this.#truth.records.get(recordKind, this.#index.name)
-    const found = (record?.value ?? {}) as Progress
-    this.#completedAt ??= found.completedAt
-    this.#resumed = found.cursor !== undefined
-    return found
+    const record = await this.#store.records.get(recordKind, this.#index.name)
+    const progress = (record?.value ?? {}) as Progress
+    this.#completedAt ??= progress.completedAt
+    this.#resumed = progress.cursor !== undefined
+    return progress
   }
 
-  #completed(): { completedAt?: Timestamp } {
+  #completion(): { completedAt?: Timestamp } {
     return this.#completedAt === undefined ? {} : { completedAt: this.#completedAt }
   }
 }

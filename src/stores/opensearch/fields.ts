@@ -21,13 +21,13 @@ export interface Fields {
   [field: string]: unknown
 }
 
-/** A string as a term of the index: well-formed, and replaced by a hash if it is too long. */
-export function term(value: string): string {
+/** Converts a string to a term of the index: well-formed, and a hash if the string is too long. */
+export function toTerm(value: string): string {
   if (value.length <= 8000) return value.toWellFormed()
   return `sha256:${hashOf(value)}`
 }
 
-/** A short unique name for several strings. */
+/** Returns a short unique name for several strings. */
 export function hashOf(...strings: string[]): string {
   const hash = createHash('sha256')
   for (const text of strings) hash.update(`${text.length} `).update(text, 'utf16le')
@@ -37,13 +37,13 @@ export function hashOf(...strings: string[]): string {
 export function fieldsOf(letter: DeadLetter, waitsFor: readonly string[]): Fields {
   const { failure, firstFailure, source } = letter
   const due = dueAt(letter)
-  // An invalid timestamp counts as long past, so that the letter is found rather than forgotten.
+  // An invalid timestamp counts as overdue, so that the letter is claimed rather than forgotten.
   const dueMs = isActive(letter.state) && due !== undefined ? toMs(due) || 0 : undefined
   const sourceId = sourceIdOf(letter)
   const fields = {
     letter_id: letter.id,
-    task_id: sourceId === undefined ? letter.id : term(sourceId),
-    repos: source.kind === 'workflow' ? source.targets.map(term) : undefined,
+    task_id: sourceId === undefined ? letter.id : toTerm(sourceId),
+    repos: source.kind === 'workflow' ? source.targets.map(toTerm) : undefined,
     error: firstFailure.message.toWellFormed(),
     failed_at: letter.failedAt,
     retry_count: letter.retries,
@@ -51,25 +51,25 @@ export function fieldsOf(letter: DeadLetter, waitsFor: readonly string[]): Field
     retry_policy: letter.policy.kind,
     next_retry_at: letter.retryAt,
     status: letter.state,
-    error_category: workflowCategory[letter.category],
+    error_category: workflowCategories[letter.category],
     category: letter.category,
     severity: letter.severity,
     source_kind: source.kind,
-    source_id: sourceId === undefined ? undefined : term(sourceId),
-    metadata_terms: metadataTerms(letter.metadata),
+    source_id: sourceId === undefined ? undefined : toTerm(sourceId),
+    metadata_terms: metadataTermsOf(letter.metadata),
     last_error: failure.message.toWellFormed(),
     total_attempts: letter.attempts + letter.retries,
     updated_at: letter.updatedAt,
-    queue: term(letter.queue),
+    queue: toTerm(letter.queue),
     priority: letter.priority,
     reason: letter.reason,
-    fingerprint: term(letter.fingerprint),
-    tags: letter.tags.length > 0 ? [...new Set(letter.tags)].map(term) : undefined,
-    lane: letter.lane === undefined ? undefined : term(letter.lane),
+    fingerprint: toTerm(letter.fingerprint),
+    tags: letter.tags.length > 0 ? [...new Set(letter.tags)].map(toTerm) : undefined,
+    lane: letter.lane === undefined ? undefined : toTerm(letter.lane),
     lane_key: letter.lane === undefined ? undefined : hashOf(letter.queue, letter.lane),
-    tenant: letter.tenant === undefined ? undefined : term(letter.tenant),
+    tenant: letter.tenant === undefined ? undefined : toTerm(letter.tenant),
     error_name: failure.name.toWellFormed(),
-    error_code: failure.code === undefined ? undefined : term(failure.code),
+    error_code: failure.code === undefined ? undefined : toTerm(failure.code),
     stack: failure.stack?.toWellFormed(),
     mentions: mentionsOf(letter),
     dead_lettered_at: letter.deadLetteredAt,
@@ -87,8 +87,8 @@ export function fieldsOf(letter: DeadLetter, waitsFor: readonly string[]): Field
   ) as unknown as Fields
 }
 
-/** Our categories by the names of the workflow design, for its queries. */
-const workflowCategory: Record<ErrorCategory, string> = {
+/** The names of the workflow design for the categories, for its queries. */
+const workflowCategories: Record<ErrorCategory, string> = {
   transient: 'transient',
   'rate-limit': 'transient',
   dependency: 'transient',
@@ -101,16 +101,16 @@ const workflowCategory: Record<ErrorCategory, string> = {
   unknown: 'permanent',
 }
 
-/** A key and a value of metadata as one term. */
-export function metadataTerm(key: string, value: Json): string {
-  return term(JSON.stringify([key, value]))
+/** Converts a key and a value of metadata to one term. */
+export function toMetadataTerm(key: string, value: Json): string {
+  return toTerm(JSON.stringify([key, value]))
 }
 
-/** Only scalars can be searched. */
-function metadataTerms(metadata: DeadLetter['metadata']): string[] | undefined {
+/** Terms for the scalar values of metadata. Arrays and objects cannot be searched. */
+function metadataTermsOf(metadata: DeadLetter['metadata']): string[] | undefined {
   const terms = Object.entries(metadata)
     .filter(([, value]) => typeof value !== 'object' || value === null)
-    .map(([key, value]) => metadataTerm(key, value))
+    .map(([key, value]) => toMetadataTerm(key, value))
   return terms.length > 0 ? terms : undefined
 }
 
@@ -122,8 +122,8 @@ function mentionsOf({ queue, failure: { name, message, code } }: DeadLetter): st
 }
 
 /**
- * The fields by which letters are found and claimed. They have a checksum, so that manual changes
- * are detected.
+ * The fields by which letters are found and claimed. A document has a checksum of these fields, so
+ * that manual changes are detected.
  */
 export const checksumFields = [
   'letter_id',
@@ -142,19 +142,19 @@ export const checksumFields = [
   'version',
 ]
 
-/** Field names of documents of form 1. Values and checksums were the same. */
+/** Field names in documents of format 1. Values and checksums were the same. */
 export const formerNames: Record<string, string> = {
   letter_id: 'task_id',
   category: 'error_category',
 }
 
-export function fieldsSum(fields: Partial<Fields>): number {
+export function checksumOf(fields: Partial<Fields>): number {
   return crc32(
     JSON.stringify(checksumFields.map((name) => fields[name] ?? formerValue(fields, name) ?? null)),
   )
 }
 
-/** Documents of form 1 have no `letter_id`. */
+/** The value of a field in a document of format 1, which has no `letter_id`. */
 function formerValue(fields: Partial<Fields>, name: string): unknown {
   const former = fields.letter_id === undefined ? formerNames[name] : undefined
   return former === undefined ? undefined : fields[former]

@@ -13,10 +13,13 @@ const failureFields = [
 ]
 
 /**
- * Letters with all the words, in any order and in any of the fields, best first. The text is words,
- * never a pattern.
+ * Builds a query for letters with all the words of the text, in any order and in any of the fields,
+ * best first. Special characters of the text have no meaning.
  */
-export function fullText(text: string, options: SearchOptions): { query: object; size: number } {
+export function buildTextQuery(
+  text: string,
+  options: SearchOptions,
+): { query: object; size: number } {
   checkSearch(text, options)
   const { payload = false, limit = 50, among = {} } = options
   const fields = payload ? [...failureFields, 'payload_text'] : failureFields

@@ -1,6 +1,6 @@
 import type { StoreHealth } from '../../store.ts'
 import type { Address } from '../../backends/opensearch/address.ts'
-import { factsOf, indexOf, indicesOf, problemOf, type IndexFacts } from './mapping.ts'
+import { indexOf, indicesOf, problemOf, readIndexInfo, type IndexInfo } from './mapping.ts'
 import type { OpensearchConnection } from '../../backends/opensearch/connection.ts'
 
 interface ClusterHealth {
@@ -8,8 +8,8 @@ interface ClusterHealth {
   number_of_nodes: number
 }
 
-/** Reads the state of the server and of our indices. */
-export async function healthOf(
+/** Reads the state of the server and of the indices of the store. */
+export async function readHealth(
   connection: OpensearchConnection,
   { node, prefix, alias }: Address,
 ): Promise<StoreHealth> {
@@ -23,38 +23,39 @@ export async function healthOf(
     path: `/_cluster/health/${indices}`,
   })
   const names = indicesOf(prefix)
-  const facts = await factsOf(connection, names)
+  const infos = await readIndexInfo(connection, names)
   const { status, number_of_nodes } = health.body
-  const problems = names.flatMap((index) => problemsOf(connection, index, facts.get(index)))
-  if (status === 'red') problems.push(`${indices}: a shard is missing (status red)`)
-  const copies = facts.get(indexOf(prefix, 'letters'))?.settings.index.number_of_replicas
+  const problems = names.flatMap((index) => problemsOf(connection, index, infos.get(index)))
+  if (status === 'red')
+    problems.push(
+      `${indices}: a shard is missing (status red): start its node, or restore a snapshot`,
+    )
+  const letters = infos.get(indexOf(prefix, 'letters'))
   const checks = {
     server: `opensearch ${server.body.version.number} at ${node}`,
     status,
     nodes: String(number_of_nodes),
-    replicas: copies ?? 'unknown',
-    ...(alias === undefined
-      ? {}
-      : { alias: aliasOf(facts.get(indexOf(prefix, 'letters')), alias) }),
+    replicas: letters?.settings.index.number_of_replicas ?? 'unknown',
+    ...(alias === undefined ? {} : { alias: describeAlias(letters, alias) }),
   }
   return { ok: problems.length === 0, checks, problems }
 }
 
-function aliasOf(facts: IndexFacts | undefined, alias: string): string {
-  return Object.hasOwn(facts?.aliases ?? {}, alias) ? alias : `${alias} belongs to another index`
+function describeAlias(info: IndexInfo | undefined, alias: string): string {
+  return Object.hasOwn(info?.aliases ?? {}, alias) ? alias : `${alias} belongs to another index`
 }
 
 function problemsOf(
   connection: OpensearchConnection,
   index: string,
-  facts: IndexFacts | undefined,
+  info: IndexInfo | undefined,
 ): string[] {
-  if (!facts) return [`${index} does not exist: it was deleted while in use, open the store again`]
-  const problem = problemOf(index, facts)
+  if (!info) return [`${index} does not exist: it was deleted while in use, open the store again`]
+  const problem = problemOf(index, info)
   if (problem !== undefined) return [problem]
-  if (!Object.hasOwn(facts.aliases, connection.writeAliases.get(index)!))
+  if (!Object.hasOwn(info.aliases, connection.writeAliases.get(index)!))
     return [`${index} is not the index that was opened: open the store again`]
-  return Object.entries(facts.settings.index.blocks ?? {})
-    .filter(([, on]) => on === 'true')
-    .map(([block]) => `${index} has the block ${block}: free disk space, then clear it`)
+  return Object.entries(info.settings.index.blocks ?? {})
+    .filter(([, value]) => value === 'true')
+    .map(([block]) => `${index} has the block ${block}: free disk space, then clear the block`)
 }

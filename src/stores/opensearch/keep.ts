@@ -1,5 +1,4 @@
 import type { KeepResult, StoredLetter } from '../../store.ts'
-import { follow } from './add.ts'
 import { documentOf, letterOf, type LetterRecord } from './document.ts'
 import {
   splitIntoRounds,
@@ -9,16 +8,16 @@ import {
   type StoreContext,
 } from './context.ts'
 import { finishDraft, addToKey } from './keys.ts'
-import { findUnresolved } from './waits.ts'
+import { findUnresolved, propagateWrites } from './waits.ts'
 import { contentionError, maxAttempts } from './contention.ts'
 
-export async function stored(
+export async function readStored(
   context: StoreContext,
   ids: readonly string[],
 ): Promise<StoredLetter[]> {
-  const found = await readLetters(context, ids)
+  const letters = await readLetters(context, ids)
   return ids.flatMap((id) => {
-    const record = found.get(id)?.record
+    const record = letters.get(id)?.record
     if (!record) return []
     const { original, waitsFor } = record
     return [
@@ -31,8 +30,8 @@ export async function stored(
   })
 }
 
-/** One letter being stored, and its result. */
-interface Arrival {
+/** One letter being kept, and its result. */
+interface KeepItem {
   record: LetterRecord
   result?: KeepResult
 }
@@ -41,62 +40,63 @@ export async function keep(
   context: StoreContext,
   letters: readonly StoredLetter[],
 ): Promise<KeepResult[]> {
-  const arrivals = letters.map(({ letter, original, waitsFor = [] }): Arrival => ({
+  const items = letters.map(({ letter, original, waitsFor = [] }): KeepItem => ({
     record: { letter, waitsFor: [...new Set(waitsFor)], ...(original ? { original } : {}) },
   }))
-  for (const round of splitIntoRounds(arrivals, ({ record }) => [record.letter.id]))
+  for (const round of splitIntoRounds(items, ({ record }) => [record.letter.id]))
     await keepRound(context, round)
-  return arrivals.map(({ result }) => result!)
+  return items.map(({ result }) => result!)
 }
 
-async function keepRound(context: StoreContext, round: readonly Arrival[]): Promise<void> {
-  const unmet = new Set(
-    await findUnresolved(
-      context,
-      round.flatMap(({ record }) => record.waitsFor),
-    ),
+async function keepRound(context: StoreContext, round: readonly KeepItem[]): Promise<void> {
+  const unresolved = await findUnresolved(
+    context,
+    round.flatMap(({ record }) => record.waitsFor),
   )
-  for (const { record } of round) record.waitsFor = record.waitsFor.filter((id) => unmet.has(id))
+  for (const { record } of round)
+    record.waitsFor = record.waitsFor.filter((id) => unresolved.has(id))
   let left = round
   for (let tries = 0; left.length > 0; tries++) {
     if (tries === maxAttempts) throw contentionError('a letter')
-    await keepThose(context, left)
+    await keepNewer(context, left)
     left = left.filter(({ result }) => !result)
   }
-  await follow(
+  await propagateWrites(
     context,
     round.filter(({ result }) => result === 'written').map(({ record }) => record),
   )
 }
 
-/** Writes letters that are newer than those stored. Letters without a result must be retried. */
-async function keepThose(context: StoreContext, arrivals: readonly Arrival[]): Promise<void> {
-  const here = await readLightLetters(
+/**
+ * Writes letters that are newer than those stored. An item without a result must be tried again.
+ */
+async function keepNewer(context: StoreContext, items: readonly KeepItem[]): Promise<void> {
+  const existing = await readLightLetters(
     context,
-    arrivals.map(({ record }) => record.letter.id),
+    items.map(({ record }) => record.letter.id),
   )
-  const drafts = [...here.values()].filter(({ record }) => record.draftMs !== undefined)
-  const left = await readWithDrafts(
+  const drafts = [...existing.values()].filter(({ record }) => record.draftMs !== undefined)
+  const wholeDrafts = await readWithDrafts(
     context,
     drafts.map(({ record }) => record.letter.id),
   )
-  for (const draft of left.values()) await finishDraft(context, draft)
-  const going = arrivals.filter((arrival) => {
-    const old = here.get(arrival.record.letter.id)?.record
-    if (old?.draftMs !== undefined) return false
-    if (old && old.letter.version >= arrival.record.letter.version) arrival.result = 'conflict'
-    return !arrival.result
+  for (const draft of wholeDrafts.values()) await finishDraft(context, draft)
+  const newer = items.filter((item) => {
+    const stored = existing.get(item.record.letter.id)?.record
+    if (stored?.draftMs !== undefined) return false
+    if (stored && stored.letter.version >= item.record.letter.version) item.result = 'conflict'
+    return !item.result
   })
-  for (const { record } of going)
+  for (const { record } of newer)
     if (record.letter.dedupeKey !== undefined && record.birth === undefined) {
       record.birth = context.clock.id()
       await addToKey(context, record)
     }
   const written = await context.letters.write(
-    going.map(({ record }) => {
+    newer.map(({ record }) => {
       const { id } = record.letter
-      return { id, put: documentOf(record), at: here.get(id)?.mark ?? 'new' }
+      return { id, put: documentOf(record), expected: existing.get(id)?.revision ?? 'new' }
     }),
   )
-  for (const [at, arrival] of going.entries()) if (written[at]!.done) arrival.result = 'written'
+  for (const [at, item] of newer.entries()) if (written[at]!.done) item.result = 'written'
 }

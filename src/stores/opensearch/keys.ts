@@ -1,39 +1,40 @@
 import { isDone, isOpen, type DeadLetter } from '../../letter/letter.ts'
-import { documentOf, type LetterRecord, type Light } from './document.ts'
+import { documentOf, type LetterRecord, type LightRecord } from './document.ts'
 import { hashOf } from './fields.ts'
 import {
   readLetters,
   readWithDrafts,
   type StoreContext,
-  type Entry,
   type KeyDocument,
+  type KeyEntry,
   type ReadLetter,
 } from './context.ts'
-import type { Found, Write } from './document-index.ts'
+import type { ReadDocument, Write } from './document-index.ts'
 import { contentionError, maxAttempts } from './contention.ts'
 
 type Keyed = Pick<DeadLetter, 'queue' | 'dedupeKey'>
 
+/** The id of the document of a dedupeKey. */
 export function keyOf({ queue, dedupeKey }: Keyed): string {
   return `key:${hashOf(queue, dedupeKey!)}`
 }
 
-/** The open letters among the entries of a key, oldest first, and the entries that still matter. */
-async function holdersOf(
+/** The open letters of a key, oldest first, and the entries whose letters are not resolved. */
+async function readHolders(
   context: StoreContext,
-  found: Found<KeyDocument> | undefined,
-): Promise<{ open: ReadLetter[]; entries: Entry[] }> {
-  const noted = found?.source.entries ?? []
+  document: ReadDocument<KeyDocument> | undefined,
+): Promise<{ open: ReadLetter[]; entries: KeyEntry[] }> {
+  const all = document?.source.entries ?? []
   const letters = await readWithDrafts(
     context,
-    noted.map(({ id }) => id),
+    all.map(({ id }) => id),
   )
-  const isSame = ({ id, birth }: Entry): boolean => letters.get(id)?.record.birth === birth
-  // A resolved letter stays resolved; one that was archived before may be restored, and then holds
-  // its key again.
-  const entries = noted.filter(
-    (entry) => isSame(entry) && !isDone(letters.get(entry.id)!.record.letter),
-  )
+  // A resolved letter stays resolved. An archived letter stays an entry: it may be restored, and
+  // then holds its key again.
+  const entries = all.filter(({ id, birth }) => {
+    const record = letters.get(id)?.record
+    return record?.birth === birth && !isDone(record.letter)
+  })
   const open = entries
     .map(({ id }) => letters.get(id)!)
     .filter(({ record }) => isOpen(record.letter.state))
@@ -41,16 +42,14 @@ async function holdersOf(
   return { open, entries }
 }
 
-/**
- * The oldest open letter that holds this key. A draft named by the key becomes a letter on the way.
- */
-export async function holderOf(
+/** Finds the oldest open letter of a key. Finishes a draft that the key names. */
+export async function findKeyHolder(
   context: StoreContext,
   keyed: Keyed,
 ): Promise<ReadLetter | undefined> {
+  const key = keyOf(keyed)
   for (let tries = 0; tries < maxAttempts; tries++) {
-    const key = keyOf(keyed)
-    const { open } = await holdersOf(context, (await context.keys.read([key])).get(key))
+    const { open } = await readHolders(context, await context.keys.readOne(key))
     const [first] = open
     if (!first || first.record.draftMs === undefined) return first
     await finishDraft(context, first)
@@ -59,83 +58,86 @@ export async function holderOf(
 }
 
 /**
- * A draft becomes a letter once its key names it, and is dropped if an open letter has the key. Any
- * process that finds a draft may do this, even if its own process has died: all come to the same
- * result.
+ * Publishes a draft as a letter once its key names the draft, or drops the draft if another open
+ * letter has the key. Returns whether the draft was published. Any process that reads a draft may
+ * finish it, also after the process that wrote it has died: all reach the same result.
  */
-export async function finishDraft(
-  context: StoreContext,
-  draft: ReadLetter,
-): Promise<'born' | 'gone'> {
-  const { letter, birth } = draft.record
+export async function finishDraft(context: StoreContext, draft: ReadLetter): Promise<boolean> {
+  const { record, revision } = draft
+  const { letter, birth } = record
   const key = keyOf(letter)
   for (let tries = 0; tries < maxAttempts; tries++) {
-    const found = (await context.keys.read([key])).get(key)
-    const isNamed = found?.source.entries.some((entry) => entry.birth === birth)
-    if (isNamed) return beBorn(context, draft)
-    const { open, entries } = await holdersOf(context, found)
+    const document = await context.keys.readOne(key)
+    const isNamed = document?.source.entries.some((entry) => entry.birth === birth)
+    if (isNamed) return publishDraft(context, draft)
+    const { open, entries } = await readHolders(context, document)
     if (open.length > 0) {
-      await context.letters.write([{ id: letter.id, drop: true, at: draft.mark }])
-      return (await readLetters(context, [letter.id])).get(letter.id)?.record.birth === birth
-        ? 'born'
-        : 'gone'
+      await context.letters.write([{ id: letter.id, drop: true, expected: revision }])
+      return isPublished(context, record)
     }
-    const put: KeyDocument = {
-      kind: 'key',
-      entries: [...entries, { id: letter.id, birth: birth! }],
-    }
-    const [named] = await context.keys.write([{ id: key, put, at: found?.mark ?? 'new' }])
-    if (named!.done) return beBorn(context, draft)
+    if (await appendEntry(context, document, entries, record)) return publishDraft(context, draft)
   }
   throw contentionError('a dedupeKey')
 }
 
-async function beBorn(
+async function publishDraft(
   context: StoreContext,
-  { record, mark }: ReadLetter,
-): Promise<'born' | 'gone'> {
-  const { draftMs: _, ...born } = record
+  { record, revision }: ReadLetter,
+): Promise<boolean> {
+  const { draftMs: _, ...published } = record
   const { id } = record.letter
-  const [written] = await context.letters.write([{ id, put: documentOf(born), at: mark }])
-  if (written!.done) return 'born'
-  // Another process was faster, in one way or the other.
-  return (await readLetters(context, [id])).get(id)?.record.birth === record.birth ? 'born' : 'gone'
+  const put = documentOf(published)
+  const [written] = await context.letters.write([{ id, put, expected: revision }])
+  // After a conflict, another process has published or dropped the draft.
+  return written!.done || isPublished(context, record)
 }
 
-/**
- * Adds a letter to its key, whatever else the key has: for letters that come from another store.
- */
-export async function addToKey(
+async function isPublished(
   context: StoreContext,
+  { letter: { id }, birth }: LetterRecord,
+): Promise<boolean> {
+  return (await readLetters(context, [id])).get(id)?.record.birth === birth
+}
+
+/** Writes a key with a further entry. Returns false if the key was changed concurrently. */
+async function appendEntry(
+  context: StoreContext,
+  document: ReadDocument<KeyDocument> | undefined,
+  entries: readonly KeyEntry[],
   { letter, birth }: LetterRecord,
-): Promise<void> {
-  const key = keyOf(letter)
+): Promise<boolean> {
+  const put: KeyDocument = { kind: 'key', entries: [...entries, { id: letter.id, birth: birth! }] }
+  const [written] = await context.keys.write([
+    { id: keyOf(letter), put, expected: document?.revision ?? 'new' },
+  ])
+  return written!.done
+}
+
+/** Adds a letter of another store to its key, even if another open letter has the key. */
+export async function addToKey(context: StoreContext, record: LetterRecord): Promise<void> {
   for (let tries = 0; tries < maxAttempts; tries++) {
-    const found = (await context.keys.read([key])).get(key)
-    const entries = found?.source.entries ?? []
-    const put: KeyDocument = {
-      kind: 'key',
-      entries: [...entries, { id: letter.id, birth: birth! }],
-    }
-    const [written] = await context.keys.write([{ id: key, put, at: found?.mark ?? 'new' }])
-    if (written!.done) return
+    const document = await context.keys.readOne(keyOf(record.letter))
+    if (await appendEntry(context, document, document?.source.entries ?? [], record)) return
   }
   throw contentionError('a dedupeKey')
 }
 
 /**
- * Removes deleted letters from their keys, so that keys used once do not accumulate. A failure does
- * no harm.
+ * Removes deleted letters from their keys, so that keys used once do not accumulate. A conflict
+ * does no harm: the entry is ignored.
  */
-export async function forgetKeys(context: StoreContext, gone: readonly Light[]): Promise<void> {
-  const keyed = gone.filter(({ letter }) => letter.dedupeKey !== undefined)
-  const found = await context.keys.read(keyed.map(({ letter }) => keyOf(letter)))
+export async function removeFromKeys(
+  context: StoreContext,
+  removed: readonly LightRecord[],
+): Promise<void> {
+  const keyed = removed.filter(({ letter }) => letter.dedupeKey !== undefined)
+  const documents = await context.keys.read(keyed.map(({ letter }) => keyOf(letter)))
   const births = new Set(keyed.map(({ birth }) => birth))
-  const writes = [...found.values()].map(({ id, mark, source }): Write<KeyDocument> => {
+  const writes = [...documents.values()].map(({ id, revision, source }): Write<KeyDocument> => {
     const entries = source.entries.filter(({ birth }) => !births.has(birth))
     return entries.length > 0
-      ? { id, put: { kind: 'key', entries }, at: mark }
-      : { id, drop: true, at: mark }
+      ? { id, put: { kind: 'key', entries }, expected: revision }
+      : { id, drop: true, expected: revision }
   })
   await context.keys.write(writes)
 }

@@ -1,24 +1,23 @@
-import { documentOf, type Light } from './document.ts'
+import { documentOf, type LightRecord } from './document.ts'
 import { hashOf } from './fields.ts'
 import { readLetters, type StoreContext, type LaneDocument, type ReadLetter } from './context.ts'
-import type { Found } from './document-index.ts'
+import type { ReadDocument } from './document-index.ts'
 
-/**
- * The running letter of a lane, or else its oldest, as a search shows it, and the holder of the
- * lane.
- */
+/** The first active letter of a lane, and the document of the lane. Either may not exist. */
 export interface LaneView {
-  head?: Head
+  head?: LaneHead
   /**
-   * Read before the search: if it is unchanged when the lane is taken, no claim happened in
-   * between.
+   * Read before the search: if the document is unchanged when the lane is taken, no claim happened
+   * in between.
    */
-  seen?: Found<LaneDocument>
+  document?: ReadDocument<LaneDocument>
 }
 
-export interface Head {
+/** The running letter of a lane, otherwise its oldest active one, from a search. */
+export interface LaneHead {
   id: string
   running: boolean
+  /** Whether the letter waits for others to be resolved. */
   waits: boolean
   dueMs: number
   score: number
@@ -26,15 +25,15 @@ export interface Head {
 
 const documentId = (lane: string): string => `lane:${lane}`
 
-/** The first letter of each lane, by the key of the lane. */
-export async function viewLanes(
+/** Reads lanes by their keys. */
+export async function readLanes(
   context: StoreContext,
   lanes: readonly string[],
 ): Promise<Map<string, LaneView>> {
   if (lanes.length === 0) return new Map()
-  const seen = await context.lanes.read(lanes.map(documentId))
+  const documents = await context.lanes.read(lanes.map(documentId))
   await context.letters.refresh()
-  const answers = await context.letters.searches(
+  const results = await context.letters.searchAll(
     lanes.map((lane) => ({
       query: {
         bool: {
@@ -49,8 +48,8 @@ export async function viewLanes(
   )
   return new Map(
     lanes.map((lane, at): [string, LaneView] => {
-      const [hit] = answers[at]!.hits
-      const had = seen.get(documentId(lane))
+      const [hit] = results[at]!
+      const document = documents.get(documentId(lane))
       const head = hit && {
         id: hit.id,
         running: hit.source.status === 'retrying',
@@ -58,65 +57,76 @@ export async function viewLanes(
         dueMs: hit.source.due_ms ?? 0,
         score: hit.source.claim_score ?? 0,
       }
-      return [lane, { ...(head ? { head } : {}), ...(had ? { seen: had } : {}) }]
+      return [lane, { ...(head ? { head } : {}), ...(document ? { document } : {}) }]
     }),
   )
 }
 
+/** A lane to be taken for a letter. */
+export interface LaneRequest {
+  lane: string
+  document: ReadDocument<LaneDocument> | undefined
+  letter: ReadLetter
+}
+
 /**
- * Takes lanes for letters about to be claimed, each in the state that was read. False: another
- * letter has it, or another process was faster. A lane taken for a claim that is not written (yet)
- * is taken over only after that letter was rewritten, so that the other claim, if still in
- * progress, fails.
+ * Takes lanes for letters about to be claimed. Returns false for a lane that another letter has, or
+ * that changed since its document was read.
  */
 export async function takeLanes(
   context: StoreContext,
-  wanted: readonly { lane: string; seen: Found<LaneDocument> | undefined; standing: ReadLetter }[],
+  requests: readonly LaneRequest[],
 ): Promise<boolean[]> {
   const holders = await readLetters(
     context,
-    wanted.flatMap(({ seen }) => seen?.source.id ?? []),
+    requests.flatMap(({ document }) => document?.source.id ?? []),
   )
-  const free = await Promise.all(
-    wanted.map(({ seen, standing }) => isFree(context, seen, standing, holders)),
-  )
-  const taking = wanted.filter((_, at) => free[at])
+  const isFree = await Promise.all(requests.map((request) => freeLane(context, request, holders)))
+  const free = requests.filter((_, at) => isFree[at])
   const written = await context.lanes.write(
-    taking.map(({ lane, seen, standing: { record } }) => ({
+    free.map(({ lane, document, letter: { record } }) => ({
       id: documentId(lane),
       put: { kind: 'lane', id: record.letter.id, epoch: record.letter.epoch + 1 },
-      at: seen?.mark ?? 'new',
+      expected: document?.revision ?? 'new',
     })),
   )
-  const taken = new Set(taking.filter((_, at) => written[at]!.done))
-  return wanted.map((one) => taken.has(one))
+  const taken = new Set(free.filter((_, at) => written[at]!.done))
+  return requests.map((request) => taken.has(request))
 }
 
-async function isFree(
+/**
+ * Returns whether a lane can be taken. If the claim of its last holder was not written, the holder
+ * is rewritten first: should that claim still be in progress, its write then fails.
+ */
+async function freeLane(
   context: StoreContext,
-  seen: Found<LaneDocument> | undefined,
-  standing: ReadLetter,
+  { document, letter }: LaneRequest,
   holders: ReadonlyMap<string, ReadLetter>,
 ): Promise<boolean> {
-  if (!seen || seen.source.id === standing.record.letter.id) return true
-  const holder = holders.get(seen.source.id)
+  if (!document || document.source.id === letter.record.letter.id) return true
+  const holder = holders.get(document.source.id)
   if (!holder) return true
   const { state, epoch, id } = holder.record.letter
   if (state === 'retrying') return false
-  if (epoch >= seen.source.epoch) return true
+  if (epoch >= document.source.epoch) return true
   const put = documentOf(holder.record)
-  const [touched] = await context.letters.write([{ id, put, at: holder.mark }])
-  return touched!.done
+  const [written] = await context.letters.write([{ id, put, expected: holder.revision }])
+  return written!.done
 }
 
-/** Removes lanes whose last letter is deleted, so that lanes used once do not accumulate. */
-export async function forgetLanes(context: StoreContext, gone: readonly Light[]): Promise<void> {
-  const ids = new Map(
-    gone.flatMap(({ letter: { id, queue, lane } }): [string, string][] =>
+/** Removes lanes whose last letter was removed, so that lanes used once do not accumulate. */
+export async function removeLanes(
+  context: StoreContext,
+  removed: readonly LightRecord[],
+): Promise<void> {
+  const laneIds = new Map(
+    removed.flatMap(({ letter: { id, queue, lane } }): [string, string][] =>
       lane === undefined ? [] : [[id, documentId(hashOf(queue, lane))]],
     ),
   )
-  const found = await context.lanes.read(ids.values())
-  const over = [...found.values()].filter(({ id, source }) => ids.get(source.id) === id)
-  await context.lanes.write(over.map(({ id, mark }) => ({ id, drop: true, at: mark })))
+  const documents = await context.lanes.read(laneIds.values())
+  const unused = [...documents.values()].filter(({ id, source }) => laneIds.get(source.id) === id)
+  await context.lanes.write(
+    unused.map(({ id, revision }) => ({ id, drop: true, expected: revision })),
+  )
 }

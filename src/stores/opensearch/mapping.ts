@@ -3,23 +3,23 @@ import type { Address } from '../../backends/opensearch/address.ts'
 import type { OpensearchConnection } from '../../backends/opensearch/connection.ts'
 
 /**
- * The format version of our documents. A newer version may store them in a way that this one would
- * damage. In form 1, `task_id` was the id of the letter and `error_category` our category.
+ * The format version of documents. A process must not write to an index of a newer format, which it
+ * would damage. In format 1, `task_id` was the id of the letter, and `error_category` its category.
  */
-export const formVersion = 2
+const formatVersion = 2
 
-/** Longer strings cannot be searched as a whole: the limit of a term is 32,766 bytes. */
-const longestTerm = 8191
+/** Longer strings are not indexed as terms: the limit of the server is 32,766 bytes. */
+const maxTermLength = 8191
 
-const keyword = { type: 'keyword', ignore_above: longestTerm }
-/** Searchable by its own name, and as `.keyword`, which many tools use. */
+const keyword = { type: 'keyword', ignore_above: maxTermLength }
+/** A keyword that can be searched by its own name, and as `.keyword`, which many tools use. */
 const word = { ...keyword, fields: { keyword } }
 const text = { type: 'text', fields: { keyword } }
-/** A date for people, and the string itself for comparisons. */
-const moment = { type: 'date', ignore_malformed: true, fields: { iso: keyword } }
+/** A date for queries by people, and the string itself for comparisons. */
+const date = { type: 'date', ignore_malformed: true, fields: { iso: keyword } }
 const long = { type: 'long' }
 /** Stored, but not indexed. */
-const stored = { type: 'object', enabled: false }
+const unindexed = { type: 'object', enabled: false }
 
 /**
  * The search fields of letters. The first fifteen have the names of the workflow design, for its
@@ -27,20 +27,20 @@ const stored = { type: 'object', enabled: false }
  */
 export const letterFields = {
   task_id: { ...keyword, fields: { keyword, text: { type: 'text' } } },
-  task: stored,
+  task: unindexed,
   repos: keyword,
   error: text,
-  failed_at: moment,
+  failed_at: date,
   retry_count: long,
   max_retries: long,
   retry_policy: word,
-  next_retry_at: moment,
+  next_retry_at: date,
   status: word,
-  metadata: stored,
+  metadata: unindexed,
   error_category: word,
   last_error: text,
   total_attempts: long,
-  updated_at: moment,
+  updated_at: date,
   letter_id: keyword,
   category: word,
   severity: word,
@@ -60,9 +60,9 @@ export const letterFields = {
   stack: { type: 'text' },
   payload_text: { type: 'text' },
   mentions: { ...keyword, ignore_above: 10_922 },
-  dead_lettered_at: moment,
-  settled_at: moment,
-  expires_at: moment,
+  dead_lettered_at: date,
+  settled_at: date,
+  expires_at: date,
   due_ms: long,
   claim_score: long,
   due_key: keyword,
@@ -74,27 +74,28 @@ export const letterFields = {
 
 const letters = {
   ...letterFields,
-  head: stored,
-  history: stored,
+  head: unindexed,
+  history: unindexed,
   payload: { type: 'binary' },
   original: { type: 'binary' },
-  sums: stored,
-  damage: stored,
-  stamp: stored,
+  sums: unindexed,
+  damage: unindexed,
+  stamp: unindexed,
 }
 
 const records = {
   kind: keyword,
   id: keyword,
-  value: stored,
+  value: unindexed,
   version: long,
-  updated_at: stored,
-  stamp: stored,
+  updated_at: unindexed,
+  stamp: unindexed,
 }
 
+/** For dedupeKeys, lanes and totals. */
 const books = { kind: keyword, name: keyword }
 
-/** Our indices by their contents. Fields that are not named here are stored, but never indexed. */
+/** The fields of each index. Other fields are stored, but never indexed. */
 const indices = { letters, records, books }
 
 export type IndexName = keyof typeof indices
@@ -105,23 +106,24 @@ export const indexOf = (prefix: string, name: string): string => `${prefix}-${na
 export const indicesOf = (prefix: string): string[] =>
   Object.keys(indices).map((name) => indexOf(prefix, name))
 
-/** The alias for writes to an index. It is deleted with the index. */
-const doorOf = (index: string): string => `${index}-writes`
-/** No other index, such as one restored under another name, can take its place. */
-const doorway = { is_write_index: true }
+/** The alias for writes to an index. The server deletes the alias with the index. */
+const writeAliasOf = (index: string): string => `${index}-writes`
+/** Excludes other indices with this alias, such as one restored under another name, from writes. */
+const writeAliasSettings = { is_write_index: true }
 
-/** The indices in which letters are searched, which also have the alias. */
-const searched = new Set(['letters', 'search'])
+/** The indices that get the alias for queries by people. */
+const searchableIndices = new Set(['letters', 'search'])
 
-/** An index of an older form, and the function to call when its documents are migrated. */
+/** An index with documents of an older format. */
 export interface OldIndex {
   name: string
-  done: () => Promise<void>
+  /** Must be called once the documents are migrated. */
+  markMigrated: () => Promise<void>
 }
 
 /**
  * Creates missing indices, adds new fields, and rejects unsafe settings. Safe from several
- * processes at once. Returns the indices with documents of an older form.
+ * processes at once. Returns the indices with documents of an older format.
  */
 export async function openIndices(
   connection: OpensearchConnection,
@@ -130,33 +132,33 @@ export async function openIndices(
 ): Promise<OldIndex[]> {
   await checkServer(connection, address)
   const names = Object.keys(wanted).map((name) => indexOf(address.prefix, name))
-  const there = await factsOf(connection, names)
+  const existing = await readIndexInfo(connection, names)
   for (const [name, properties] of Object.entries(wanted)) {
     const index = indexOf(address.prefix, name)
-    if (!there.has(index)) await makeIndex(connection, address, index, properties)
+    if (!existing.has(index)) await createIndex(connection, address, index, properties)
   }
-  // New indices are included: another process may have been faster, and may be another version.
-  const all = there.size === names.length ? there : await factsOf(connection, names)
-  const old: OldIndex[] = []
+  // New indices are checked as well: a process of another version may have created them first.
+  const all = existing.size === names.length ? existing : await readIndexInfo(connection, names)
+  const oldIndices: OldIndex[] = []
   for (const [name, properties] of Object.entries(wanted)) {
     const index = indexOf(address.prefix, name)
-    const facts = all.get(index)
-    if (!facts) continue
-    const problem = problemOf(index, facts)
+    const info = all.get(index)
+    if (!info) continue
+    const problem = problemOf(index, info)
     if (problem !== undefined) throw unsafe(problem)
-    connection.writeAliases.set(index, await openDoor(connection, index, facts))
-    if (formOf(facts) < formVersion) {
+    connection.writeAliases.set(index, await ensureWriteAlias(connection, index, info))
+    if (formatOf(info) < formatVersion) {
       await putMapping(connection, index, { properties })
-      const done = (): Promise<void> =>
-        putMapping(connection, index, { _meta: { redrive: formVersion } })
-      old.push({ name, done })
+      const markMigrated = (): Promise<void> =>
+        putMapping(connection, index, { _meta: { redrive: formatVersion } })
+      oldIndices.push({ name, markMigrated })
     }
-    if (searched.has(name)) await nameAlias(connection, index, facts, address.alias)
+    if (searchableIndices.has(name)) await addAlias(connection, index, info, address.alias)
   }
-  return old
+  return oldIndices
 }
 
-function formOf({ mappings: { _meta: meta } }: IndexFacts): number {
+function formatOf({ mappings: { _meta: meta } }: IndexInfo): number {
   return meta?.redrive ?? 0
 }
 
@@ -169,13 +171,13 @@ async function putMapping(
 }
 
 /**
- * Adds the alias for queries by people, which hides drafts. If an index has that name, or the
- * permission is missing, there is none: nothing of ours needs it.
+ * Adds the alias for queries by people, which hides drafts. Does nothing if an index has that name,
+ * or if the permission is missing: the store does not need the alias.
  */
-async function nameAlias(
+async function addAlias(
   connection: OpensearchConnection,
   index: string,
-  { aliases }: IndexFacts,
+  { aliases }: IndexInfo,
   alias: string | undefined,
 ): Promise<void> {
   if (alias === undefined || Object.hasOwn(aliases, alias)) return
@@ -187,20 +189,23 @@ async function nameAlias(
   })
 }
 
-/** An index that already has an alias is written through it, wherever it may lead later. */
-async function openDoor(
+/**
+ * Returns the alias for writes to an index, and adds the alias if it is missing. If the name of the
+ * index is itself an alias, that alias is used.
+ */
+async function ensureWriteAlias(
   connection: OpensearchConnection,
   index: string,
-  { aliases }: IndexFacts,
+  { aliases }: IndexInfo,
 ): Promise<string> {
   if (Object.hasOwn(aliases, index)) return index
-  const writeAlias = doorOf(index)
-  // An index of an earlier version has none.
+  const writeAlias = writeAliasOf(index)
+  // Indices of earlier versions have no such alias.
   if (!Object.hasOwn(aliases, writeAlias))
     await connection.request({
       method: 'PUT',
       path: `/${index}/_alias/${writeAlias}`,
-      body: doorway,
+      body: writeAliasSettings,
     })
   return writeAlias
 }
@@ -215,34 +220,34 @@ async function checkServer(connection: OpensearchConnection, { node }: Address):
   })
   const { number, distribution } = body.version ?? {}
   if (number === undefined)
-    throw unsafe(`${node} does not answer like OpenSearch: OpenSearch 2 or later is needed`)
+    throw unsafe(`${node} is not an OpenSearch server: OpenSearch 2 or later is needed`)
   if (distribution !== 'opensearch' || Number.parseInt(number, 10) < 2)
     throw unsafe(
       `${node} is ${distribution ?? 'Elasticsearch'} ${number}: OpenSearch 2 or later is needed`,
     )
 }
 
-async function makeIndex(
+async function createIndex(
   connection: OpensearchConnection,
   { replicas }: Address,
   index: string,
   properties: object,
 ): Promise<void> {
-  const copies =
+  const replicaSettings =
     replicas === undefined ? { auto_expand_replicas: '0-1' } : { number_of_replicas: replicas }
-  const mappings = { dynamic: false, _meta: { redrive: formVersion }, properties }
-  const settings = { index: { number_of_shards: 1, ...copies } }
+  const mappings = { dynamic: false, _meta: { redrive: formatVersion }, properties }
+  const settings = { index: { number_of_shards: 1, ...replicaSettings } }
   const { body } = await connection.request<{ error?: { type?: string; reason?: string } }>({
     method: 'PUT',
     path: `/${index}`,
-    body: { mappings, settings, aliases: { [doorOf(index)]: doorway } },
+    body: { mappings, settings, aliases: { [writeAliasOf(index)]: writeAliasSettings } },
     expect: [400],
   })
   if (body.error && body.error.type !== 'resource_already_exists_exception')
     throw unsafe(`the index ${index} could not be created: ${body.error.reason ?? body.error.type}`)
 }
 
-export interface IndexFacts {
+export interface IndexInfo {
   aliases: object
   mappings: { _meta?: { redrive?: number } }
   settings: {
@@ -254,30 +259,30 @@ export interface IndexFacts {
   }
 }
 
-/** Facts about existing indices, by the requested names: an index may be addressed by an alias. */
-export async function factsOf(
+/** Reads existing indices by their names. A name may be an alias. */
+export async function readIndexInfo(
   connection: OpensearchConnection,
   names: readonly string[],
-): Promise<Map<string, IndexFacts>> {
-  const { body } = await connection.request<Record<string, IndexFacts>>({
+): Promise<Map<string, IndexInfo>> {
+  const { body } = await connection.request<Record<string, IndexInfo>>({
     method: 'GET',
     path: `/${names.join()}`,
     query: { ignore_unavailable: true },
     expect: [404],
   })
-  const found = new Map<string, IndexFacts>()
+  const infos = new Map<string, IndexInfo>()
   for (const name of names)
-    for (const [index, facts] of Object.entries(body))
-      if (index === name || Object.hasOwn(facts.aliases ?? {}, name)) found.set(name, facts)
-  return found
+    for (const [index, info] of Object.entries(body))
+      if (index === name || Object.hasOwn(info.aliases ?? {}, name)) infos.set(name, info)
+  return infos
 }
 
-/** Why an index is not ours, or not safe for letters. */
-export function problemOf(index: string, { mappings, settings }: IndexFacts): string | undefined {
+/** Why an index cannot be used. Undefined if it can. */
+export function problemOf(index: string, { mappings, settings }: IndexInfo): string | undefined {
   const { _meta: meta } = mappings
   if (meta?.redrive === undefined)
     return `the index ${index} does not belong to Redrive: choose another prefix`
-  if (meta.redrive > formVersion)
+  if (meta.redrive > formatVersion)
     return `the index ${index} was written by a newer version of Redrive: upgrade this process`
   if (settings.index.translog?.durability === 'async')
     return `the index ${index} has index.translog.durability async, which loses letters: set it to request`

@@ -1,10 +1,8 @@
 import { readWithDrafts, type StoreContext } from './context.ts'
 import { documentOf } from './document.ts'
 
-const pageSize = 50
-
-/** Documents of form 1. Drafts have no fields in any form. */
-export const oldForm = {
+/** Finds documents of format 1. Drafts have no search fields in any format. */
+export const oldFormatQuery = {
   bool: {
     filter: [{ exists: { field: 'status' } }],
     must_not: [{ exists: { field: 'letter_id' } }],
@@ -12,31 +10,31 @@ export const oldForm = {
 }
 
 /**
- * Rewrites documents of an older form with the current search fields. A document that is changed
- * meanwhile is read again; one that the server rejects stays unchanged.
+ * Rewrites documents of an older format with the current search fields. A document that is changed
+ * concurrently is read again; a document that the server rejects stays unchanged.
  */
 export async function rewriteOldDocuments(context: StoreContext): Promise<void> {
   await context.letters.refresh()
-  let after: (string | number)[] | undefined
-  do {
-    const { hits } = await context.letters.search({
-      query: oldForm,
-      // In form 1 this was the id of the letter.
-      sort: [{ task_id: 'asc' }],
-      size: pageSize,
-      _source: false,
-      ...(after ? { search_after: after } : {}),
-    })
+  for await (const hits of context.letters.pages({
+    query: oldFormatQuery,
+    // In format 1, `task_id` was the id of the letter.
+    sort: [{ task_id: 'asc' }],
+    size: 50,
+    _source: false,
+  })) {
     let left = hits.map(({ id }) => id)
     while (left.length > 0) {
-      const found = [...(await readWithDrafts(context, left)).entries()]
-      const written = await context.letters.attempt(
-        found.map(([id, { record, mark }]) => ({ id, put: documentOf(record), at: mark })),
+      const letters = [...(await readWithDrafts(context, left)).entries()]
+      const results = await context.letters.writeEach(
+        letters.map(([id, { record, revision }]) => ({
+          id,
+          put: documentOf(record),
+          expected: revision,
+        })),
       )
-      left = found
-        .filter((_, at) => !written[at]!.done && !('fault' in written[at]!))
+      left = letters
+        .filter((_, at) => !results[at]!.done && !('error' in results[at]!))
         .map(([id]) => id)
     }
-    after = hits.length === pageSize ? hits.at(-1)!.place : undefined
-  } while (after)
+  }
 }

@@ -33,20 +33,20 @@ import { addEach, addWithin, copyLetter, unwrapOutcomes } from './add.ts'
 import { addressOf, type Address } from '../../backends/opensearch/address.ts'
 import { apply, renew } from './apply.ts'
 import { claim } from './claim.ts'
-import { readLetters, oneAtATime, type StoreContext } from './context.ts'
+import { readLetters, createSerializer, type StoreContext } from './context.ts'
 import { letterOf, summaryFields, summaryOf } from './document.ts'
 import { find, tally } from './find.ts'
-import { fullText } from './full-text.ts'
-import { healthOf } from './health.ts'
-import { keep, stored } from './keep.ts'
+import { buildTextQuery } from './full-text.ts'
+import { readHealth } from './health.ts'
+import { keep, readStored } from './keep.ts'
 import { indexOf, openIndices, type IndexName } from './mapping.ts'
 import { openSearchRecords, type RecordDocument } from './records.ts'
 import { rewriteOldDocuments } from './migrate.ts'
 import { remove } from './remove.ts'
 import { DocumentIndex, type Stamped } from './document-index.ts'
 import { Totals } from './totals.ts'
-import { isUnwelcome } from '../../backends/opensearch/errors.ts'
-import { recover } from './waits.ts'
+import { isRefusal } from '../../backends/opensearch/errors.ts'
+import { recoverUnfinished } from './waits.ts'
 import { OpensearchConnection } from '../../backends/opensearch/connection.ts'
 import { Watchers } from '../../backends/watchers.ts'
 
@@ -57,7 +57,7 @@ export interface OpenSearchStoreOptions {
   /** `opensearch://user:password@host:9200/prefix`, or `opensearchs://` over TLS. */
   url: string
   /**
-   * Prefix of our indices: PREFIX-letters, PREFIX-records, PREFIX-books. Default: the path of the
+   * Prefix of the indices: PREFIX-letters, PREFIX-records, PREFIX-books. Default: the path of the
    * URL, or `redrive`.
    */
   prefix?: string
@@ -90,10 +90,10 @@ export interface OpenSearchStore extends Store {
   search(text: string, options?: SearchOptions): Promise<LetterSummary[]>
 }
 
-/** The interval at which a claim also repairs what dead processes left unfinished. */
+/** The interval at which a claim also completes the unfinished work of dead processes. */
 const recoverMs = 30_000
 
-/** Letters as documents of an OpenSearch cluster, for any number of processes. */
+/** A store of letters in an OpenSearch cluster, for any number of processes. */
 export function openSearchStore(options: OpenSearchStoreOptions): OpenSearchStore {
   checkKeys('options of openSearchStore', options, knownOptions, { code: 'INVALID_CONFIG' })
   return new DocumentStore(options)
@@ -113,16 +113,14 @@ class DocumentStore implements OpenSearchStore {
   readonly #context: StoreContext
   readonly #records: DocumentIndex<RecordDocument>
   readonly #adds: Batcher<readonly DeadLetter[], AddResult[]>
-  /**
-   * Concurrent claims of one process would only conflict, and so would letters that share the
-   * remaining capacity.
-   */
-  readonly #inClaimLine = oneAtATime()
-  readonly #inRoomLine = oneAtATime()
+  /** Claims run one at a time, since concurrent claims of one process would only conflict. */
+  readonly #serializeClaim = createSerializer()
+  /** Adds within a capacity run one at a time, since concurrent ones could exceed the capacity. */
+  readonly #serializeAddWithin = createSerializer()
   readonly #watchers = new Watchers()
   readonly #life = new Lifetime('opensearch', {
     release: () => this.#connection.disconnect(),
-    isRefusal: isUnwelcome,
+    isRefusal,
   })
   #recoveredAt = -Infinity
 
@@ -130,7 +128,7 @@ class DocumentStore implements OpenSearchStore {
     const { url, client, clock = systemClock } = options
     this.#address = addressOf(url, options)
     this.#connection = new OpensearchConnection(this.#address, clock, client)
-    const shelf = <T extends Stamped>(name: IndexName): DocumentIndex<T> =>
+    const createIndex = <T extends Stamped>(name: IndexName): DocumentIndex<T> =>
       new DocumentIndex<T>(
         this.#connection,
         this.#address.node,
@@ -138,18 +136,18 @@ class DocumentStore implements OpenSearchStore {
         clock,
       )
     this.#context = {
-      letters: shelf('letters'),
-      keys: shelf('books'),
-      lanes: shelf('books'),
-      totals: new Totals(shelf('books'), clock),
+      letters: createIndex('letters'),
+      keys: createIndex('books'),
+      lanes: createIndex('books'),
+      totals: new Totals(createIndex('books'), clock),
       clock,
       wake: () => this.#watchers.notify(),
     }
-    this.#records = shelf('records')
-    this.#adds = new Batcher({ maxInFlight: 2, maxBatchCost: 500 }, async (asks) => {
-      const outcomes = await addEach(this.#context, asks.flat())
-      return splitResults(outcomes, asks).map(
-        (some) => some.find((one) => 'error' in one) ?? { value: unwrapOutcomes(some) },
+    this.#records = createIndex('records')
+    this.#adds = new Batcher({ maxInFlight: 2, maxBatchCost: 500 }, async (calls) => {
+      const outcomes = await addEach(this.#context, calls.flat())
+      return splitResults(outcomes, calls).map(
+        (call) => call.find((outcome) => 'error' in outcome) ?? { value: unwrapOutcomes(call) },
       )
     })
     this.records = openSearchRecords(() => {
@@ -160,9 +158,9 @@ class DocumentStore implements OpenSearchStore {
 
   open(): Promise<void> {
     return this.#life.open(async () => {
-      for (const { name, done } of await openIndices(this.#connection, this.#address)) {
+      for (const { name, markMigrated } of await openIndices(this.#connection, this.#address)) {
         if (name === 'letters') await rewriteOldDocuments(this.#context)
-        await done()
+        await markMigrated()
       }
     })
   }
@@ -171,33 +169,33 @@ class DocumentStore implements OpenSearchStore {
     const wasOpen = this.#life.state === 'open'
     this.#watchers.clear()
     return this.#life.close(async () => {
-      // Cleanup may wait for the next claim.
-      if (wasOpen) await this.#context.totals.end().catch(() => {})
+      // A failure does no harm: another process can fold the documents later.
+      if (wasOpen) await this.#context.totals.foldDocuments().catch(() => {})
       await this.#connection.close()
     })
   }
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
-    return this.#do((context) => {
+    return this.#run((context) => {
       if (letters.length === 0) return Promise.resolve([])
-      const given = letters.map(copyLetter)
-      if (capacity) return this.#inRoomLine(() => addWithin(context, given, capacity))
-      return this.#adds.call(given, given.length)
+      const copies = letters.map(copyLetter)
+      if (capacity) return this.#serializeAddWithin(() => addWithin(context, copies, capacity))
+      return this.#adds.call(copies, copies.length)
     })
   }
 
   async get(ids: readonly string[]): Promise<DeadLetter[]> {
-    return this.#do(async (context) => {
-      const found = await readLetters(context, ids)
+    return this.#run(async (context) => {
+      const letters = await readLetters(context, ids)
       return ids.flatMap((id) => {
-        const standing = found.get(id)
-        return standing ? [letterOf(standing.record)] : []
+        const letter = letters.get(id)
+        return letter ? [letterOf(letter.record)] : []
       })
     })
   }
 
   async original(id: string): Promise<Payload | undefined> {
-    return this.#do(async (context) => {
+    return this.#run(async (context) => {
       const record = (await readLetters(context, [id])).get(id)?.record
       return record?.original ?? record?.letter.payload
     })
@@ -206,73 +204,73 @@ class DocumentStore implements OpenSearchStore {
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
   find(query: LetterQuery): Promise<Page<LetterSummary>>
   async find(query: LetterQuery): Promise<Page<DeadLetter | LetterSummary>> {
-    return this.#do(async (context) => {
+    return this.#run(async (context) => {
       const search = searchOf(query)
       return search.limit === 0 ? { items: [] } : find(context, search)
     })
   }
 
   async search(text: string, options: SearchOptions = {}): Promise<LetterSummary[]> {
-    return this.#do(async ({ letters }) => {
-      const asked = fullText(text, options)
+    return this.#run(async ({ letters }) => {
+      const query = buildTextQuery(text, options)
       await letters.refresh()
-      const { hits } = await letters.search({ ...asked, _source: summaryFields })
+      const hits = await letters.search({ ...query, _source: summaryFields })
       return hits.map(({ id, source }) => summaryOf(id, source))
     })
   }
 
   async tally(by: TallyKey, filter: LetterFilter = {}): Promise<Map<string, number>> {
-    return this.#do(async (context) => {
+    return this.#run(async (context) => {
       checkTally(by, filter)
       return tally(context, by, filter)
     })
   }
 
   async totals(): Promise<Total[]> {
-    return this.#do(({ totals }) => totals.all())
+    return this.#run(({ totals }) => totals.readAll())
   }
 
   async stored(ids: readonly string[]): Promise<StoredLetter[]> {
-    return this.#do((context) => stored(context, ids))
+    return this.#run((context) => readStored(context, ids))
   }
 
   async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
-    return this.#do((context) => keep(context, structuredClone(letters)))
+    return this.#run((context) => keep(context, structuredClone(letters)))
   }
 
   async keepTotals(totals: readonly Total[]): Promise<void> {
-    return this.#do((context) => context.totals.set(totals))
+    return this.#run((context) => context.totals.replace(totals))
   }
 
   async claim(request: ClaimRequest): Promise<Claim> {
-    return this.#do((context) => {
+    return this.#run((context) => {
       checkLease(request.leaseMs)
-      return this.#inClaimLine(async () => {
-        await this.#recoverAtTimes(context)
+      return this.#serializeClaim(async () => {
+        await this.#recoverPeriodically(context)
         return claim(context, request)
       })
     })
   }
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<boolean[]> {
-    return this.#do(async (context) => {
+    return this.#run(async (context) => {
       checkLease(leaseMs)
       return renew(context, leases, leaseMs)
     })
   }
 
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
-    return this.#do((context) => apply(context, structuredClone(changes)))
+    return this.#run((context) => apply(context, structuredClone(changes)))
   }
 
   applyAll(request: BulkRequest): Promise<BulkResult> {
     return applyByPage(this, request)
   }
 
-  async remove(which: LetterFilter): Promise<number> {
-    return this.#do(async (context) => {
-      checkRemoval(which)
-      return remove(context, which)
+  async remove(filter: LetterFilter): Promise<number> {
+    return this.#run(async (context) => {
+      checkRemoval(filter)
+      return remove(context, filter)
     })
   }
 
@@ -281,17 +279,17 @@ class DocumentStore implements OpenSearchStore {
   }
 
   health(): Promise<StoreHealth> {
-    return this.#life.health(() => healthOf(this.#connection, this.#address))
+    return this.#life.health(() => readHealth(this.#connection, this.#address))
   }
 
-  /** A claim must not fail because cleanup did; it is repeated at the next interval. */
-  async #recoverAtTimes(context: StoreContext): Promise<void> {
+  /** A failed recovery must not fail the claim. It is repeated after the next interval. */
+  async #recoverPeriodically(context: StoreContext): Promise<void> {
     if (context.clock.mono() - this.#recoveredAt < recoverMs) return
     this.#recoveredAt = context.clock.mono()
-    await recover(context).catch(() => {})
+    await recoverUnfinished(context).catch(() => {})
   }
 
-  #do<R>(work: (context: StoreContext) => Promise<R>): Promise<R> {
+  #run<R>(work: (context: StoreContext) => Promise<R>): Promise<R> {
     return this.#life.run(() => work(this.#context))
   }
 }

@@ -5,7 +5,7 @@ import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import { hashOf } from './fields.ts'
-import type { DocumentIndex, Stamped } from './document-index.ts'
+import type { DocumentIndex, SortValues, Stamped } from './document-index.ts'
 import { contentionError, maxAttempts } from './contention.ts'
 
 export interface RecordDocument extends Stamped {
@@ -20,84 +20,81 @@ export interface RecordDocument extends Stamped {
 const pageSize = 500
 
 /**
- * Records as documents. `use` is called before every operation, and throws if the store is closed.
+ * Records as documents. `getContext` is called before every operation, and throws if the store is
+ * closed.
  */
 export function openSearchRecords(
-  use: () => { records: DocumentIndex<RecordDocument>; clock: Clock },
+  getContext: () => { records: DocumentIndex<RecordDocument>; clock: Clock },
 ): Records {
   const documentId = (kind: string, id: string): string => hashOf(kind, id)
 
   return {
     get: async (kind, id) => {
       const name = documentId(kind, id)
-      const found = (await use().records.read([name])).get(name)
-      return found && recordOf(found.source)
+      const document = await getContext().records.readOne(name)
+      return document && recordOf(document.source)
     },
 
     put: async (kind, id, value, expectedVersion) => {
-      const { records, clock } = use()
+      const { records, clock } = getContext()
       const name = documentId(kind, id)
       for (let tries = 0; tries < maxAttempts; tries++) {
-        const found = (await records.read([name])).get(name)
-        const version = found?.source.version ?? 0
+        const document = await records.readOne(name)
+        const version = document?.source.version ?? 0
         if (expectedVersion !== undefined && expectedVersion !== version) return 'conflict'
         const updated_at = toTimestamp(clock.now())
         const put = { kind, id, value: JSON.stringify(value), version: version + 1, updated_at }
-        const [written] = await records.write([{ id: name, put, at: found?.mark ?? 'new' }])
+        const [written] = await records.write([
+          { id: name, put, expected: document?.revision ?? 'new' },
+        ])
         if (written!.done) return 'written'
       }
       throw contentionError('a record')
     },
 
     list: async (kind, options = {}) => {
-      const { records } = use()
+      const { records } = getContext()
       checkListLimit(options.limit)
       const { prefix = '', after, limit = Infinity } = options
       await records.refresh()
-      const found: DocumentRecord[] = []
-      let place = after === undefined ? undefined : [after.toWellFormed()]
-      while (found.length < limit) {
-        const size = Math.min(pageSize, limit - found.length)
-        const { hits } = await records.search({
+      const list: DocumentRecord[] = []
+      let position: SortValues | undefined =
+        after === undefined ? undefined : [after.toWellFormed()]
+      while (list.length < limit) {
+        const size = Math.min(pageSize, limit - list.length)
+        const hits = await records.search({
           query: {
             bool: { filter: [{ term: { kind } }, ...(prefix ? [{ prefix: { id: prefix } }] : [])] },
           },
           sort: [{ id: 'asc' }],
           size,
-          ...(place ? { search_after: place } : {}),
+          ...(position ? { search_after: position } : {}),
         })
-        found.push(...hits.map(({ source }) => recordOf(source)))
+        list.push(...hits.map(({ source }) => recordOf(source)))
         if (hits.length < size) break
-        place = hits.at(-1)!.place as string[]
+        position = hits.at(-1)!.sortValues
       }
-      return found
+      return list
     },
 
     remove: async (kind, id) => {
-      const { records } = use()
+      const { records } = getContext()
       const name = documentId(kind, id)
       for (let tries = 0; tries < maxAttempts; tries++) {
-        const found = (await records.read([name])).get(name)
-        if (!found) return false
-        const [written] = await records.write([{ id: name, drop: true, at: found.mark }])
+        const document = await records.readOne(name)
+        if (!document) return false
+        const [written] = await records.write([
+          { id: name, drop: true, expected: document.revision },
+        ])
         if (written!.done) return true
       }
       throw contentionError('a record')
     },
 
     kinds: async () => {
-      const { records } = use()
+      const { records } = getContext()
       await records.refresh()
-      const kinds: string[] = []
-      let after: Record<string, string> | undefined
-      do {
-        const sources = [{ value: { terms: { field: 'kind' } } }]
-        const composite = { size: 1000, sources, ...(after ? { after } : {}) }
-        const page = await records.search({ size: 0, aggs: { counts: { composite } } })
-        kinds.push(...page.counts.map(([kind]) => kind))
-        after = page.nextCounts
-      } while (after)
-      return kinds.sort()
+      return [...(await records.countBy('kind')).keys()].sort()
     },
   }
 }
@@ -108,7 +105,7 @@ function recordOf({ kind, id, value, version, updated_at }: RecordDocument): Doc
   } catch {
     throw new RedriveError(
       'STORE_UNSAFE',
-      `opensearch: the record ${kind} ${id} is damaged: write it again, or remove it`,
+      `opensearch: the record ${kind} ${id} is damaged: write the record again, or remove it`,
     )
   }
 }

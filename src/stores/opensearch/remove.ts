@@ -2,86 +2,75 @@ import { isDone, type Action, type LetterSummary } from '../../letter/letter.ts'
 import { matches, type LetterFilter } from '../../letter/query.ts'
 import { conditionsOf } from './filter.ts'
 import { readLightLetters, type StoreContext } from './context.ts'
-import type { Light } from './document.ts'
-import { forgetKeys } from './keys.ts'
-import { forgetLanes } from './lanes.ts'
+import type { LightRecord } from './document.ts'
+import { removeFromKeys } from './keys.ts'
+import { removeLanes } from './lanes.ts'
 import { freeDependents } from './waits.ts'
 
 const pageSize = 250
 
 /** Removes matching letters page by page. A search finds them, and a read in real time decides. */
-export async function remove(context: StoreContext, which: LetterFilter): Promise<number> {
-  const fits = (letter: LetterSummary, { waitsFor }: Light): boolean => {
+export async function remove(context: StoreContext, filter: LetterFilter): Promise<number> {
+  const isMatch = (letter: LetterSummary, { waitsFor }: LightRecord): boolean => {
     const waits = waitsFor.length > 0
-    return matches(letter, which) && (which.dependent ?? waits) === waits
+    return matches(letter, filter) && (filter.dependent ?? waits) === waits
   }
-  let gone = 0
-  for await (const ids of which.ids ? inPages(which.ids) : pagesOf(context, which))
-    gone += await removeLetters(context, ids, 'remove', fits)
+  let removed = 0
+  for await (const ids of filter.ids ? splitIntoPages(filter.ids) : findPages(context, filter))
+    removed += await removeLetters(context, ids, 'remove', isMatch)
   await context.totals.flush()
-  return gone
+  return removed
 }
 
-async function* inPages(ids: readonly string[]): AsyncGenerator<string[]> {
-  const all = [...new Set(ids)]
-  for (let at = 0; at < all.length; at += pageSize) yield all.slice(at, at + pageSize)
+function* splitIntoPages(ids: readonly string[]): Generator<string[]> {
+  const unique = [...new Set(ids)]
+  for (let at = 0; at < unique.length; at += pageSize) yield unique.slice(at, at + pageSize)
 }
 
-async function* pagesOf(context: StoreContext, which: LetterFilter): AsyncGenerator<string[]> {
+async function* findPages(context: StoreContext, filter: LetterFilter): AsyncGenerator<string[]> {
   await context.letters.refresh()
-  let after: (string | number)[] | undefined
-  do {
-    const { hits } = await context.letters.search({
-      query: conditionsOf(which),
-      sort: [{ letter_id: 'asc' }],
-      size: pageSize,
-      _source: false,
-      ...(after ? { search_after: after } : {}),
-    })
-    after = hits.length === pageSize ? hits.at(-1)!.place : undefined
+  for await (const hits of context.letters.pages({
+    query: conditionsOf(filter),
+    sort: [{ letter_id: 'asc' }],
+    size: pageSize,
+    _source: false,
+  }))
     yield hits.map(({ id }) => id)
-  } while (after)
 }
 
-/** Removes the letters that match when read; leased ones stay. Returns how many were removed. */
+/** Removes the letters that match when read, except leased ones. Returns how many were removed. */
 export async function removeLetters(
   context: StoreContext,
   ids: readonly string[],
   action: Action,
-  fits: (letter: LetterSummary, record: Light) => boolean,
+  isMatch: (letter: LetterSummary, record: LightRecord) => boolean,
 ): Promise<number> {
-  const gone: Light[] = []
+  const removed: LightRecord[] = []
   let left = ids
   while (left.length > 0) {
-    const going = [...(await readLightLetters(context, left)).values()].filter(
+    const matching = [...(await readLightLetters(context, left)).values()].filter(
       ({ record }) =>
         record.draftMs === undefined &&
         record.letter.state !== 'retrying' &&
-        fits(record.letter, record),
+        isMatch(record.letter, record),
     )
-    await freeBefore(
-      context,
-      going.map(({ record }) => record.letter),
-    )
+    // A removed letter no longer shows that it was resolved, so its dependents are freed before.
+    const done = matching.flatMap(({ record: { letter } }) => (isDone(letter) ? [letter.id] : []))
+    if ((await freeDependents(context, done)) > 0) context.wake()
     const written = await context.letters.write(
-      going.map(({ record, mark }) => ({ id: record.letter.id, drop: true, at: mark })),
+      matching.map(({ record, revision }) => ({
+        id: record.letter.id,
+        drop: true,
+        expected: revision,
+      })),
     )
-    for (const [at, { record }] of going.entries()) if (written[at]!.done) gone.push(record)
-    // Changed meanwhile, if only by a renewed lease: read once more.
-    left = going.filter((_, at) => !written[at]!.done).map(({ record }) => record.letter.id)
+    for (const [at, { record }] of matching.entries()) if (written[at]!.done) removed.push(record)
+    // Letters that changed in between, if only by a renewed lease, are read once more.
+    left = matching.filter((_, at) => !written[at]!.done).map(({ record }) => record.letter.id)
   }
-  for (const { letter } of gone) context.totals.count(action, letter)
-  await forgetKeys(context, gone)
-  await forgetLanes(context, gone)
-  if (gone.some(({ letter }) => letter.lane !== undefined)) context.wake()
-  return gone.length
-}
-
-/**
- * After a resolved letter is removed, nobody can see that it was resolved, so its dependents are
- * freed before.
- */
-async function freeBefore(context: StoreContext, going: readonly LetterSummary[]): Promise<void> {
-  const done = going.filter(isDone).map(({ id }) => id)
-  if (done.length > 0 && (await freeDependents(context, done)) > 0) context.wake()
+  for (const { letter } of removed) context.totals.count(action, letter)
+  await removeFromKeys(context, removed)
+  await removeLanes(context, removed)
+  if (removed.some(({ letter }) => letter.lane !== undefined)) context.wake()
+  return removed.length
 }

@@ -4,11 +4,11 @@ import { checkKeys, keysOf } from '../../check/keys.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { SearchOptions } from '../../store.ts'
 import { addressOf, type Address } from '../../backends/opensearch/address.ts'
-import { searchTexts } from './document.ts'
+import { textFieldsOf } from './document.ts'
 import { fieldsOf } from './fields.ts'
-import { fullText } from './full-text.ts'
+import { buildTextQuery } from './full-text.ts'
 import { indexOf, letterFields, openIndices } from './mapping.ts'
-import { oldForm } from './migrate.ts'
+import { oldFormatQuery } from './migrate.ts'
 import { DocumentIndex, type Hit, type Stamped } from './document-index.ts'
 import { faultOf, type Fault } from '../../backends/opensearch/errors.ts'
 import { OpensearchConnection } from '../../backends/opensearch/connection.ts'
@@ -35,25 +35,22 @@ const knownOptions = keysOf<SearchIndexOptions>({
   client: true,
 })
 
-/**
- * A full-text index of letters in another store. It only finds them, and can be rebuilt from that
- * store.
- */
+/** A full-text index of the letters of another store, from which it can be rebuilt. */
 export interface SearchIndex {
-  /** The name of the index, for the record of its progress. */
+  /** The name of the index, under which the progress of the comparison is stored. */
   readonly name: string
   open(): Promise<void>
   close(): Promise<void>
   /**
-   * Replaces older versions of letters; newer ones stay. Idempotent. Returns the ids of letters
-   * that it rejects.
+   * Replaces older versions of letters; newer ones stay. Idempotent. Returns the ids of rejected
+   * letters.
    */
   feed(letters: readonly DeadLetter[]): Promise<string[]>
   /** Removes letters. */
   drop(ids: readonly string[]): Promise<void>
   /**
    * The version of each letter in the index, for ids after `after` and up to `last`; without
-   * `last`, all that follow. 0: fed by an older version of Redrive.
+   * `last`, all that follow. Version 0: fed by an older version of Redrive.
    */
   versions(after: string | undefined, last: string | undefined): Promise<Map<string, number>>
   /** Ids of letters with these words, best first. */
@@ -64,6 +61,7 @@ interface IndexedLetter extends Stamped {
   version: number
 }
 
+/** Maximum length of one bulk request. */
 const maxChars = 8 * 2 ** 20
 const pageSize = 1000
 
@@ -76,7 +74,7 @@ class LetterIndex implements SearchIndex {
   readonly name: string
   readonly #address: Address
   readonly #connection: OpensearchConnection
-  readonly #shelf: DocumentIndex<IndexedLetter>
+  readonly #documents: DocumentIndex<IndexedLetter>
   #opening: Promise<void> | undefined
 
   constructor(options: SearchIndexOptions) {
@@ -84,18 +82,18 @@ class LetterIndex implements SearchIndex {
     this.#address = addressOf(url, options)
     this.#connection = new OpensearchConnection(this.#address, clock, client)
     this.name = indexOf(this.#address.prefix, 'search')
-    this.#shelf = new DocumentIndex(this.#connection, this.#address.node, this.name, clock)
+    this.#documents = new DocumentIndex(this.#connection, this.#address.node, this.name, clock)
   }
 
-  /** Documents of an older form stay until they are fed again: see `versions`. */
+  /** Documents of an older format stay until they are fed again: see `versions`. */
   async open(): Promise<void> {
-    const old = await openIndices(this.#connection, this.#address, { search: letterFields })
-    for (const { done } of old) await done()
+    const oldIndices = await openIndices(this.#connection, this.#address, { search: letterFields })
+    for (const { markMigrated } of oldIndices) await markMigrated()
   }
 
   /**
-   * Opens the index before the first search: the feeder opens it in the background, so a search can
-   * come first.
+   * Opens the index before the first search. The feeder opens the index in the background, so a
+   * search may come first.
    */
   #openOnce(): Promise<void> {
     this.#opening ??= this.open().catch((error: unknown) => {
@@ -110,21 +108,21 @@ class LetterIndex implements SearchIndex {
   }
 
   async feed(letters: readonly DeadLetter[]): Promise<string[]> {
-    const refused: string[] = []
+    const rejected: string[] = []
     let lines = ''
     for (const letter of letters) {
       const { id, version } = letter
       const action = { index: { _id: id, version, version_type: 'external_gte' } }
-      const document = { ...fieldsOf(letter, []), ...searchTexts(letter) }
+      const document = { ...fieldsOf(letter, []), ...textFieldsOf(letter) }
       const line = `${JSON.stringify(action)}\n${JSON.stringify(document)}\n`
       if (lines.length + line.length > maxChars) {
-        refused.push(...(await this.#send(lines)))
+        rejected.push(...(await this.#send(lines)))
         lines = ''
       }
       lines += line
     }
-    refused.push(...(await this.#send(lines)))
-    return refused
+    rejected.push(...(await this.#send(lines)))
+    return rejected
   }
 
   async drop(ids: readonly string[]): Promise<void> {
@@ -135,17 +133,18 @@ class LetterIndex implements SearchIndex {
     after: string | undefined,
     last: string | undefined,
   ): Promise<Map<string, number>> {
-    await this.#shelf.refresh()
-    const found = new Map<string, number>()
+    await this.#documents.refresh()
+    const versions = new Map<string, number>()
     const current = { exists: { field: 'letter_id' } }
     for await (const { id, source } of this.#walk('letter_id', current, after, last))
-      found.set(id, source.version)
-    // No letter has version 0: a comparison feeds it again, or removes it.
-    for await (const { id } of this.#walk('task_id', oldForm, after, last)) found.set(id, 0)
-    return found
+      versions.set(id, source.version)
+    // No letter has version 0, so a comparison feeds or removes these documents.
+    for await (const { id } of this.#walk('task_id', oldFormatQuery, after, last))
+      versions.set(id, 0)
+    return versions
   }
 
-  /** Documents in the order of the field with the id of the letter. */
+  /** Yields documents in the order of `field`, which has the id of the letter. */
   async *#walk(
     field: string,
     query: object,
@@ -153,43 +152,39 @@ class LetterIndex implements SearchIndex {
     last: string | undefined,
   ): AsyncGenerator<Hit<IndexedLetter>> {
     const upTo = last === undefined ? [] : [{ range: { [field]: { lte: last } } }]
-    let place: (string | number)[] | undefined = after === undefined ? undefined : [after]
-    do {
-      const { hits } = await this.#shelf.search({
-        query: { bool: { filter: [query, ...upTo] } },
-        sort: [{ [field]: 'asc' }],
-        size: pageSize,
-        _source: ['version'],
-        ...(place ? { search_after: place } : {}),
-      })
-      yield* hits
-      place = hits.length === pageSize ? hits.at(-1)!.place : undefined
-    } while (place)
+    const search = {
+      query: { bool: { filter: [query, ...upTo] } },
+      sort: [{ [field]: 'asc' }],
+      size: pageSize,
+      _source: ['version'],
+    }
+    const start = after === undefined ? undefined : [after]
+    for await (const hits of this.#documents.pages(search, start)) yield* hits
   }
 
   async search(text: string, options: SearchOptions = {}): Promise<string[]> {
-    const asked = fullText(text, options)
+    const query = buildTextQuery(text, options)
     await this.#openOnce()
-    const { hits } = await this.#shelf.search({ ...asked, _source: false })
+    const hits = await this.#documents.search({ ...query, _source: false })
     return hits.map(({ id }) => id)
   }
 
   /**
-   * A newer version, or a letter that is already removed, counts as written. Returns the rejected
-   * ids.
+   * Sends a bulk request. A newer version in the index, or a letter that is already removed, counts
+   * as written. Returns the ids of rejected letters.
    */
   async #send(lines: string): Promise<string[]> {
     if (lines === '') return []
     const { body } = await this.#connection.write<{
       items: Record<string, { _id: string; status: number; error?: Fault }>[]
     }>(this.name, lines)
-    const refused: string[] = []
+    const rejected: string[] = []
     for (const { _id: id, status, error } of body.items.flatMap((item) => Object.values(item))) {
       if (status < 300 || status === 409 || (status === 404 && !error)) continue
-      const fault = faultOf(status, error, this.#address.node)
-      if (fault.code !== 'INVALID_INPUT') throw fault
-      refused.push(id)
+      const rejection = faultOf(status, error, this.#address.node)
+      if (rejection.code !== 'INVALID_INPUT') throw rejection
+      rejected.push(id)
     }
-    return refused
+    return rejected
   }
 }

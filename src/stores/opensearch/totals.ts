@@ -3,13 +3,13 @@ import { Batcher } from '../../backends/batcher.ts'
 import type { CountedAction, DeadLetter } from '../../letter/letter.ts'
 import type { Total } from '../../store.ts'
 import { hashOf } from './fields.ts'
-import type { Found, Mark, DocumentIndex, Stamped } from './document-index.ts'
+import type { DocumentIndex, Hit, ReadDocument, Revision, Stamped } from './document-index.ts'
 import { contentionError, maxAttempts } from './contention.ts'
 
 /**
- * Totals of one queue, counted by one process or, in the base, folded from several. The sum over
- * all documents of a queue is the total. A sealed document is no longer written and waits to be
- * folded.
+ * Totals of one queue, counted by one process or, in the base document, folded from several. The
+ * sum over all documents of a queue is the total. A sealed document is no longer written and waits
+ * to be folded.
  */
 export interface TotalsDocument extends Stamped {
   kind: 'totals'
@@ -19,111 +19,109 @@ export interface TotalsDocument extends Stamped {
   totals: Total[]
   sealed?: true
   /**
-   * In the base: documents whose counts are included, and which no longer count although they may
-   * still exist.
+   * In the base document: the folded documents, which no longer count although they may still
+   * exist.
    */
   folded?: string[]
 }
 
 type Counted = Pick<DeadLetter, 'queue' | 'priority' | 'retries' | 'backoffMs'>
 
-type Cells = Map<string, Total>
+/** Totals by action, priority and queue. */
+type TotalsMap = Map<string, Total>
 
-/** The document of this process, per queue. */
-interface Own {
+/** The document of this process for one queue. */
+interface OwnDocument {
   name: string
-  mark: Mark | 'new'
-  totals: Cells
+  revision: Revision | 'new'
+  totals: TotalsMap
 }
 
 const dayMs = 86_400_000
-/** Maximum number of documents of one queue before they are folded. */
-const manyDocuments = 8
+/** Number of documents of one queue from which they are folded. */
+const minFolded = 8
 
-/** Totals stored in documents. */
+/** Counts actions on letters, and stores the totals in documents. */
 export class Totals {
-  readonly #shelf: DocumentIndex<TotalsDocument>
+  readonly #documents: DocumentIndex<TotalsDocument>
   readonly #clock: Clock
-  readonly #own = new Map<string, Own>()
-  /** Counted, but not yet written. */
-  #pending = new Map<string, Cells>()
+  readonly #own = new Map<string, OwnDocument>()
+  /** Counts by queue that are not written yet. */
+  #pending = new Map<string, TotalsMap>()
   readonly #writer: Batcher<null, null>
 
-  constructor(shelf: DocumentIndex<TotalsDocument>, clock: Clock) {
-    this.#shelf = shelf
+  constructor(documents: DocumentIndex<TotalsDocument>, clock: Clock) {
+    this.#documents = documents
     this.#clock = clock
-    this.#writer = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, async (asks) => {
+    this.#writer = new Batcher({ maxInFlight: 1, maxBatchCost: Infinity }, async (calls) => {
       await this.#write()
-      return asks.map(() => ({ value: null }))
+      return calls.map(() => ({ value: null }))
     })
   }
 
   count(action: CountedAction, letter: Counted): void {
     const { queue, priority, retries, backoffMs } = letter
-    const one = { action, queue, priority, count: 1, retries, maxRetries: retries, backoffMs }
-    let cells = this.#pending.get(queue)
-    if (!cells) this.#pending.set(queue, (cells = new Map()))
-    addTo(cells, one)
+    const total = { action, queue, priority, count: 1, retries, maxRetries: retries, backoffMs }
+    let totals = this.#pending.get(queue)
+    if (!totals) this.#pending.set(queue, (totals = new Map()))
+    addTotal(totals, total)
   }
 
   /**
-   * Writes the counts. The letters are already written, so a failure here must not fail their
-   * operation: unwritten counts are kept for the next time.
+   * Writes the counts. The letters are already written, so a failure must not fail their operation:
+   * the next flush writes the counts.
    */
   async flush(): Promise<void> {
     if (this.#pending.size > 0) await this.#writer.call(null).catch(() => {})
   }
 
-  async all(): Promise<Total[]> {
+  async readAll(): Promise<Total[]> {
     await this.flush()
-    const sums: Cells = new Map()
-    for (const { source } of await this.#documents())
-      for (const one of source.totals) addTo(sums, one)
-    return [...sums.values()].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
+    const sums: TotalsMap = new Map()
+    for (const { source } of await this.#readDocuments())
+      for (const total of source.totals) addTotal(sums, total)
+    return [...sums.values()].sort((a, b) => (sortKeyOf(a) < sortKeyOf(b) ? -1 : 1))
   }
 
-  /** Replaces the totals. Everything counted in their queues is folded on the way. */
-  async set(totals: readonly Total[]): Promise<void> {
+  /** Replaces totals. Folds all documents of their queues. */
+  async replace(totals: readonly Total[]): Promise<void> {
     await this.flush()
-    const documents = await this.#documents()
-    for (const [queue, wanted] of Map.groupBy(totals, (total) => total.queue)) {
+    const documents = await this.#readDocuments()
+    for (const [queue, replacements] of Map.groupBy(totals, (total) => total.queue)) {
       const names = documents.filter(({ source }) => source.queue === queue).map(({ id }) => id)
-      await this.#fold(queue, names, wanted)
+      await this.#fold(queue, names, replacements)
       this.#own.delete(queue)
     }
   }
 
-  /** Folds the documents of this process and of dead ones, before they become many. */
-  async end(): Promise<void> {
+  /** Folds the documents of this process, and those that were not written for a day. */
+  async foldDocuments(): Promise<void> {
     await this.flush()
-    const mine = new Set([...this.#own.values()].map(({ name }) => name))
-    const long = this.#clock.now() - dayMs
-    for (const [queue, some] of Map.groupBy(
-      await this.#documents(),
+    const ownNames = new Set([...this.#own.values()].map(({ name }) => name))
+    const staleMs = this.#clock.now() - dayMs
+    for (const [queue, documents] of Map.groupBy(
+      await this.#readDocuments(),
       ({ source }) => source.queue,
     )) {
-      if (some.length < manyDocuments) continue
-      const over = some.filter(({ id, source }) => mine.has(id) || source.atMs < long)
-      const names = over.map(({ id }) => id).filter((id) => id !== baseOf(queue))
+      if (documents.length < minFolded) continue
+      const names = documents
+        .filter(({ id, source }) => ownNames.has(id) || source.atMs < staleMs)
+        .map(({ id }) => id)
+        .filter((id) => id !== baseNameOf(queue))
       await this.#fold(queue, names, [])
     }
   }
 
-  /** All documents with totals. They are read consistently, as they are in one shard. */
-  async #documents(): Promise<Pick<Found<TotalsDocument>, 'id' | 'source'>[]> {
-    await this.#shelf.refresh()
-    const all: Pick<Found<TotalsDocument>, 'id' | 'source'>[] = []
-    let after: (string | number)[] | undefined
-    do {
-      const { hits } = await this.#shelf.search({
-        query: { term: { kind: 'totals' } },
-        size: 5000,
-        sort: [{ name: 'asc' }],
-        ...(after ? { search_after: after } : {}),
-      })
+  /** Reads all documents that are not folded. Consistent, since all are in one shard. */
+  async #readDocuments(): Promise<Hit<TotalsDocument>[]> {
+    await this.#documents.refresh()
+    const all: Hit<TotalsDocument>[] = []
+    for await (const hits of this.#documents.pages({
+      query: { term: { kind: 'totals' } },
+      size: 5000,
+      sort: [{ name: 'asc' }],
+    }))
       all.push(...hits)
-      after = hits.length === 5000 ? hits.at(-1)!.place : undefined
-    } while (after)
     const folded = new Set(all.flatMap(({ source }) => source.folded ?? []))
     return all.filter(({ id }) => !folded.has(id))
   }
@@ -134,114 +132,122 @@ export class Totals {
     try {
       for (let tries = 0; pending.size > 0; tries++) {
         if (tries === maxAttempts) throw contentionError('the totals')
-        for (const queue of await this.#writeAll(pending)) pending.delete(queue)
+        for (const queue of await this.#writeQueues(pending)) pending.delete(queue)
       }
     } finally {
-      for (const [queue, cells] of pending) {
+      for (const [queue, totals] of pending) {
         const newer = this.#pending.get(queue)
-        if (newer) for (const one of cells.values()) addTo(newer, one)
-        else this.#pending.set(queue, cells)
+        if (newer) for (const total of totals.values()) addTotal(newer, total)
+        else this.#pending.set(queue, totals)
       }
     }
   }
 
   /** Returns the queues whose counts were written. */
-  async #writeAll(pending: ReadonlyMap<string, Cells>): Promise<string[]> {
-    const next = [...pending].map(([queue, cells]) => {
-      const own = this.#own.get(queue) ?? this.#fresh(queue)
-      const totals: Cells = new Map([...own.totals].map(([key, one]) => [key, { ...one }]))
-      for (const one of cells.values()) addTo(totals, one)
+  async #writeQueues(pending: ReadonlyMap<string, TotalsMap>): Promise<string[]> {
+    const next = [...pending].map(([queue, counted]) => {
+      const own = this.#own.get(queue) ?? this.#createOwn(queue)
+      const totals: TotalsMap = new Map([...own.totals].map(([key, total]) => [key, { ...total }]))
+      for (const total of counted.values()) addTotal(totals, total)
       return { queue, own, totals }
     })
     const atMs = this.#clock.now()
-    const written = await this.#shelf.write(
-      next.map(({ queue, own: { name, mark }, totals }) => ({
+    const written = await this.#documents.write(
+      next.map(({ queue, own: { name, revision }, totals }) => ({
         id: name,
         put: { kind: 'totals', name, queue, atMs, totals: [...totals.values()] },
-        at: mark,
+        expected: revision,
       })),
     )
     return next.flatMap(({ queue, own: { name }, totals }, at) => {
-      const one = written[at]!
-      if (one.done) this.#own.set(queue, { name, mark: one.mark, totals })
-      // Another process has sealed or folded the document: its counts are safe, and a new one is
-      // started.
+      const result = written[at]!
+      if (result.done) this.#own.set(queue, { name, revision: result.revision, totals })
+      // Another process has sealed or folded the document. Its counts are safe, and the next write
+      // creates another document.
       else this.#own.delete(queue)
-      return one.done ? [queue] : []
+      return result.done ? [queue] : []
     })
   }
 
-  #fresh(queue: string): Own {
+  #createOwn(queue: string): OwnDocument {
     const name = `totals:${hashOf(queue)}:${this.#clock.id()}`
-    const own: Own = { name, mark: 'new', totals: new Map() }
+    const own: OwnDocument = { name, revision: 'new', totals: new Map() }
     this.#own.set(queue, own)
     return own
   }
 
   /**
-   * Seals documents, so that nobody writes to them, adds them to the base, and only then removes
-   * them.
+   * Seals documents, so that no process writes to them, adds their counts to the base document, and
+   * only then removes them. `replacements` are totals that replace the sums.
    */
-  async #fold(queue: string, names: readonly string[], wanted: readonly Total[]): Promise<void> {
-    const base = baseOf(queue)
+  async #fold(
+    queue: string,
+    names: readonly string[],
+    replacements: readonly Total[],
+  ): Promise<void> {
+    const baseName = baseNameOf(queue)
     for (let tries = 0; tries < maxAttempts; tries++) {
-      const found = await this.#shelf.read([base, ...names])
-      const old = found.get(base)
-      const known = new Set(old?.source.folded)
-      const parts = [...found.values()].filter(({ id }) => id !== base && !known.has(id))
+      const documents = await this.#documents.read([baseName, ...names])
+      const base = documents.get(baseName)
+      const earlier = new Set(base?.source.folded)
+      const parts = [...documents.values()].filter(({ id }) => id !== baseName && !earlier.has(id))
       if (!(await this.#seal(parts.filter(({ source }) => !source.sealed)))) continue
-      const totals: Cells = new Map()
-      for (const { source } of old ? [old, ...parts] : parts)
-        for (const one of source.totals) addTo(totals, one)
-      for (const one of wanted) totals.set(cellOf(one), { ...one })
-      const gone = await this.#shelf.read(known)
-      const folded = [...parts.map(({ id }) => id), ...gone.keys()]
+      const totals: TotalsMap = new Map()
+      for (const { source } of base ? [base, ...parts] : parts)
+        for (const total of source.totals) addTotal(totals, total)
+      for (const total of replacements) totals.set(keyOf(total), { ...total })
+      const unremoved = await this.#documents.read(earlier)
+      const folded = [...parts.map(({ id }) => id), ...unremoved.keys()]
       const put: TotalsDocument = {
         kind: 'totals',
-        name: base,
+        name: baseName,
         queue,
         atMs: this.#clock.now(),
         totals: [...totals.values()],
         ...(folded.length > 0 ? { folded } : {}),
       }
-      const [written] = await this.#shelf.write([{ id: base, put, at: old?.mark ?? 'new' }])
-      if (written!.done) return this.#drop(folded)
+      const [written] = await this.#documents.write([
+        { id: baseName, put, expected: base?.revision ?? 'new' },
+      ])
+      if (written!.done) return this.#removeDocuments(folded)
     }
     throw contentionError('the totals')
   }
 
-  async #seal(parts: readonly Found<TotalsDocument>[]): Promise<boolean> {
-    const writes = parts.map(({ id, mark, source }) => ({
+  /** Returns false if a document was changed concurrently. */
+  async #seal(parts: readonly ReadDocument<TotalsDocument>[]): Promise<boolean> {
+    const writes = parts.map(({ id, revision, source }) => ({
       id,
       put: { ...source, sealed: true as const },
-      at: mark,
+      expected: revision,
     }))
-    return (await this.#shelf.write(writes)).every(({ done }) => done)
+    return (await this.#documents.write(writes)).every(({ done }) => done)
   }
 
-  async #drop(names: readonly string[]): Promise<void> {
-    const found = await this.#shelf.read(names)
-    await this.#shelf.write(
-      [...found.values()].map(({ id, mark }) => ({ id, drop: true, at: mark })),
+  async #removeDocuments(names: readonly string[]): Promise<void> {
+    const documents = await this.#documents.read(names)
+    await this.#documents.write(
+      [...documents.values()].map(({ id, revision }) => ({ id, drop: true, expected: revision })),
     )
   }
 }
 
-const baseOf = (queue: string): string => `totals:${hashOf(queue)}`
+/** The name of the base document of a queue. */
+const baseNameOf = (queue: string): string => `totals:${hashOf(queue)}`
 
-const cellOf = ({ action, queue, priority }: Total): string => `${action} ${priority} ${queue}`
+const keyOf = ({ action, queue, priority }: Total): string => `${action} ${priority} ${queue}`
 
-const orderOf = ({ action, queue, priority }: Total): string =>
+const sortKeyOf = ({ action, queue, priority }: Total): string =>
   JSON.stringify([queue, action, priority])
 
-function addTo(cells: Cells, one: Total): void {
-  const cell = cells.get(cellOf(one))
-  if (!cell) {
-    cells.set(cellOf(one), { ...one })
+function addTotal(totals: TotalsMap, total: Total): void {
+  const sum = totals.get(keyOf(total))
+  if (!sum) {
+    totals.set(keyOf(total), { ...total })
     return
   }
-  cell.count += one.count
-  cell.retries += one.retries
-  cell.maxRetries = Math.max(cell.maxRetries, one.maxRetries)
-  cell.backoffMs += one.backoffMs
+  sum.count += total.count
+  sum.retries += total.retries
+  sum.maxRetries = Math.max(sum.maxRetries, total.maxRetries)
+  sum.backoffMs += total.backoffMs
 }

@@ -1,23 +1,46 @@
 import { isDone } from '../../letter/letter.ts'
-import { documentOf } from './document.ts'
+import { documentOf, type LetterRecord } from './document.ts'
 import { readLightLetters, readWithDrafts, type StoreContext } from './context.ts'
+import { isDue } from './due.ts'
 import { finishDraft } from './keys.ts'
 
 const pageSize = 500
-/** An older draft was left by a process that died. */
+/** The age from which a draft counts as left by a process that died. */
 const abandonedMs = 60_000
 
-/** The letters that are not resolved. */
+/** Returns the ids of letters that are not resolved, or do not exist. */
 export async function findUnresolved(
   context: StoreContext,
   ids: readonly string[],
-): Promise<string[]> {
-  if (ids.length === 0) return []
-  const found = await readLightLetters(context, ids)
-  return [...new Set(ids)].filter((id) => {
-    const other = found.get(id)?.record
-    return !other || other.draftMs !== undefined || !isDone(other.letter)
-  })
+): Promise<Set<string>> {
+  if (ids.length === 0) return new Set()
+  const letters = await readLightLetters(context, ids)
+  return new Set(
+    ids.filter((id) => {
+      const record = letters.get(id)?.record
+      return !record || record.draftMs !== undefined || !isDone(record.letter)
+    }),
+  )
+}
+
+/**
+ * Must be called after letters were written: frees the dependents of resolved letters, and wakes
+ * watchers if letters are due.
+ */
+export async function propagateWrites(
+  context: StoreContext,
+  written: readonly LetterRecord[],
+): Promise<void> {
+  const waiting = written.filter(({ waitsFor }) => waitsFor.length > 0)
+  if (waiting.length > 0)
+    await recheckWaits(
+      context,
+      waiting.map(({ letter }) => letter.id),
+    )
+  const done = written.filter(({ letter }) => isDone(letter)).map(({ letter }) => letter.id)
+  const freed = done.length > 0 ? await freeDependents(context, done) : 0
+  const now = context.clock.now()
+  if (freed > 0 || written.some(({ letter }) => isDue(letter, now))) context.wake()
 }
 
 /** Frees the letters that wait for these resolved ones. Returns how many were freed. */
@@ -27,66 +50,61 @@ export async function freeDependents(
 ): Promise<number> {
   let freed = 0
   for (let at = 0; at < done.length; at += pageSize) {
-    const some = done.slice(at, at + pageSize)
+    const batch = done.slice(at, at + pageSize)
     for (;;) {
       await context.letters.refresh()
-      const query = { terms: { waits_for: some } }
-      const { hits } = await context.letters.search({ query, size: pageSize, _source: false })
+      const query = { terms: { waits_for: batch } }
+      const hits = await context.letters.search({ query, size: pageSize, _source: false })
       if (hits.length === 0) break
-      freed += await free(context, idsOf(hits), new Set(some))
+      freed += await removeWaits(context, idsOf(hits), new Set(batch))
     }
   }
   return freed
 }
 
-/** Removes resolved letters from what these letters wait for. */
-async function free(
+/** Removes resolved letters from what the letters `ids` wait for. Returns how many were freed. */
+async function removeWaits(
   context: StoreContext,
   ids: readonly string[],
   done: ReadonlySet<string>,
 ): Promise<number> {
   const writes = []
   let freed = 0
-  for (const { record, mark } of (await readWithDrafts(context, ids)).values()) {
+  for (const { record, revision } of (await readWithDrafts(context, ids)).values()) {
     const waitsFor = record.waitsFor.filter((id) => !done.has(id))
     const put = documentOf({ ...record, waitsFor })
-    writes.push({ id: record.letter.id, put, at: mark })
+    writes.push({ id: record.letter.id, put, expected: revision })
     if (waitsFor.length === 0 && record.waitsFor.length > 0) freed += 1
   }
   await context.letters.write(writes)
   return freed
 }
 
-/** A letter was stored as waiting; what it waits for may have been resolved during the write. */
-export async function recheckWaits(context: StoreContext, ids: readonly string[]): Promise<void> {
+/** Frees letters whose dependencies were resolved while the letters were being written. */
+async function recheckWaits(context: StoreContext, ids: readonly string[]): Promise<void> {
   const waiting = await readLightLetters(context, ids)
-  const asked = [...waiting.values()].flatMap(({ record }) => record.waitsFor)
-  const left = new Set(await findUnresolved(context, asked))
-  const done = new Set(asked.filter((id) => !left.has(id)))
-  if (done.size > 0) await freeDependents(context, [...done])
+  const dependencies = new Set([...waiting.values()].flatMap(({ record }) => record.waitsFor))
+  const unresolved = await findUnresolved(context, [...dependencies])
+  await freeDependents(
+    context,
+    [...dependencies].filter((id) => !unresolved.has(id)),
+  )
 }
 
-/**
- * Finishes what dead processes left unfinished: letters that wait for resolved ones, and drafts.
- */
-export async function recover(context: StoreContext): Promise<void> {
+/** Completes the work of processes that died: frees dependents, and finishes drafts. */
+export async function recoverUnfinished(context: StoreContext): Promise<void> {
   await context.letters.refresh()
-  let after: (string | number)[] | undefined
-  do {
-    const { hits } = await context.letters.search({
-      query: { exists: { field: 'waits_for' } },
-      size: pageSize,
-      _source: false,
-      sort: [{ letter_id: 'asc' }],
-      ...(after ? { search_after: after } : {}),
-    })
+  for await (const hits of context.letters.pages({
+    query: { exists: { field: 'waits_for' } },
+    size: pageSize,
+    _source: false,
+    sort: [{ letter_id: 'asc' }],
+  }))
     await recheckWaits(context, idsOf(hits))
-    after = hits.length === pageSize ? hits.at(-1)!.place : undefined
-  } while (after)
   const query = { range: { draft_ms: { lt: context.clock.now() - abandonedMs } } }
-  const { hits } = await context.letters.search({ query, size: pageSize, _source: false })
-  for (const standing of (await readWithDrafts(context, idsOf(hits))).values())
-    if (standing.record.draftMs !== undefined) await finishDraft(context, standing)
+  const hits = await context.letters.search({ query, size: pageSize, _source: false })
+  for (const letter of (await readWithDrafts(context, idsOf(hits))).values())
+    if (letter.record.draftMs !== undefined) await finishDraft(context, letter)
 }
 
 function idsOf(hits: readonly { id: string }[]): string[] {

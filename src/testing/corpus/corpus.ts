@@ -4,29 +4,29 @@ import { understand } from '../../policy/judge.ts'
 import errors from './errors.json' with { type: 'json' }
 import { reviveError, type ErrorShape } from './revive.ts'
 
-/** An error as some library throws it, and what it is to be taken for. */
+/** An error as a library throws it, and its expected classification. */
 export interface CorpusCase {
   title: string
   /** The library and its version. */
   from: string
   error: ErrorShape
-  /** The queue that it is thrown in. */
+  /** The queue in which the error is thrown. Default: "work". */
   queue?: string
   expect: CorpusExpectation
 }
 
-/** What is given is compared; null means that there is to be none. */
+/** Only the given fields are compared. Null: the field must be absent. */
 export interface CorpusExpectation {
   category: ErrorCategory
   severity?: Severity
   recoverability?: Recoverability
   detail?: string | null
   retryAfterMs?: number | null
-  /** The name of the template, or of the rule with advice, that matches. */
+  /** Name of the template, or of the rule with advice, that matches. */
   template?: string | null
 }
 
-/** A case that was taken for something else. */
+/** A field of a case that differs from the expectation. */
 export interface CorpusMismatch {
   title: string
   field: keyof CorpusExpectation
@@ -34,15 +34,15 @@ export interface CorpusMismatch {
   actual: unknown
 }
 
-/** Errors of common libraries, recorded from the real ones. */
+/** Errors of common libraries, recorded from the libraries themselves. */
 export const corpus = errors as readonly CorpusCase[]
 
-/** When all cases fail: dates in their headers are meant against it. */
+/** The time of all failures. Dates in the headers of cases are relative to it. */
 const at = '2025-01-01T00:00:00.000Z'
 
 /**
- * Judges each case, with these rules before the built-in ones, and lists what is not as expected:
- * [] is good.
+ * Classifies each case, with these rules before the built-in ones. Returns the mismatches, [] if
+ * there are none.
  */
 export function checkCorpus(
   cases: readonly CorpusCase[],

@@ -6,7 +6,7 @@ import { replyChecks } from './replies.ts'
 import { retentionChecks } from './retention.ts'
 import { sendChecks } from './send.ts'
 import { settleChecks } from './settle.ts'
-import { nameChecks, togetherChecks } from './together.ts'
+import { nameChecks, concurrencyChecks } from './concurrency.ts'
 
 /**
  * The mailbox contract as a list of checks for any test runner: create a bench for each check, skip
@@ -22,6 +22,6 @@ export const mailboxContract: readonly MailboxCheck[] = [
   ...browseChecks,
   ...replyChecks,
   ...retentionChecks,
-  ...togetherChecks,
+  ...concurrencyChecks,
   ...nameChecks,
 ]

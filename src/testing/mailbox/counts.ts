@@ -5,103 +5,104 @@ import { checkOn, needs } from './check.ts'
 import {
   ids,
   lapseMs,
-  nothing,
-  rejectsWith,
-  sameBytes,
+  expectEmpty,
+  expectRejection,
+  expectSameBytes,
   sendAll,
   shortSeconds,
-  take,
-  takeOne,
-  text,
-} from './stage.ts'
+  receiveMany,
+  receiveOne,
+  asNumber,
+} from './steps.ts'
 
 const check = checkOn('count')
 
 export const countChecks = [
-  check('counts the deliveries of a message, and of each message apart', async (bench) => {
+  check('counts the deliveries of each message separately', async (bench) => {
     await bench.mailbox.send('counted')
     for (let deliveries = 1; deliveries <= 4; deliveries++) {
-      const message = await takeOne(bench)
+      const message = await receiveOne(bench)
       assert.equal(message.deliveries, deliveries)
       await message.nack()
     }
-    await (await takeOne(bench)).acknowledge()
+    await (await receiveOne(bench)).acknowledge()
     await bench.mailbox.send('another')
-    assert.equal((await takeOne(bench)).deliveries, 1)
+    assert.equal((await receiveOne(bench)).deliveries, 1)
   }),
 
   check(
-    'counts a delivery that nobody ended',
+    'counts a delivery whose visibility expired',
     async (bench) => {
       await bench.mailbox.send('dropped')
-      const first = await takeOne(bench, { visibilitySeconds: shortSeconds })
+      const first = await receiveOne(bench, { visibilitySeconds: shortSeconds })
       assert.equal(first.deliveries, 1)
       await bench.advance(lapseMs)
-      const second = await takeOne(bench)
+      const second = await receiveOne(bench)
       assert.equal(second.deliveries, 2)
-      if (bench.mailbox.powers.remembers) assert.equal(second.failures, 0, 'a lapse is no failure')
+      if (bench.mailbox.powers.remembers)
+        assert.equal(second.failures, 0, 'an expired delivery is not a failure')
     },
     needs('visibility'),
   ),
 
   check(
-    'counts as failures the nacks that say so, and no others',
+    'counts a nack as a failure unless it has failed: false',
     async (bench) => {
       await bench.mailbox.send('tried')
       const failures: number[] = []
       for (const options of [{}, { failed: false }, { failed: true }, { failed: false }]) {
-        const message = await takeOne(bench)
+        const message = await receiveOne(bench)
         failures.push(message.failures)
         await message.nack(options)
       }
-      failures.push((await takeOne(bench)).failures)
+      failures.push((await receiveOne(bench)).failures)
       assert.deepEqual(failures, [0, 1, 1, 2, 2])
     },
     needs('remembers'),
   ),
 
   check(
-    'does not count as a delivery what was given back untried',
+    'does not count a delivery that was nacked with failed: false',
     async (bench) => {
       await bench.mailbox.send('released')
       const counts: number[] = []
       const firsts = new Set<string>()
       for (const failed of [false, false, true, false, false, true, false]) {
-        const message = await takeOne(bench)
+        const message = await receiveOne(bench)
         counts.push(message.deliveries)
         firsts.add(message.firstReceivedAt)
         await message.nack({ failed })
       }
-      const last = await takeOne(bench)
+      const last = await receiveOne(bench)
       assert.deepEqual([...counts, last.deliveries], [1, 1, 1, 2, 2, 2, 3, 3])
       assert.equal(last.failures, 2)
-      assert.deepEqual([...firsts], [last.firstReceivedAt], 'the first one is remembered')
+      assert.deepEqual([...firsts], [last.firstReceivedAt], 'firstReceivedAt stays the same')
       await last.acknowledge()
     },
     needs('remembers'),
   ),
 
   check(
-    'counts deliveries as failures where it cannot tell them apart',
+    'counts earlier deliveries as failures if the broker does not count failures',
     async (bench) => {
       await bench.mailbox.send('tried')
-      const first = await takeOne(bench)
+      const first = await receiveOne(bench)
       assert.equal(first.failures, 0)
       await first.nack()
-      assert.equal((await takeOne(bench)).failures, 1)
+      assert.equal((await receiveOne(bench)).failures, 1)
     },
-    (powers) => (powers.remembers ? 'failures are counted apart' : undefined),
+    (powers) => (powers.remembers ? 'the broker counts failures' : undefined),
   ),
 
   check(
-    'remembers when a message was sent and first delivered',
+    'keeps enqueuedAt and firstReceivedAt across deliveries',
     async (bench) => {
       await bench.mailbox.send('dated')
       await bench.advance(50)
-      const first = await takeOne(bench)
+      const first = await receiveOne(bench)
       await first.nack()
       await bench.advance(100)
-      const second = await takeOne(bench)
+      const second = await receiveOne(bench)
       assert.equal(second.firstReceivedAt, first.firstReceivedAt)
       assert.equal(second.enqueuedAt, first.enqueuedAt)
       assert.ok(toMs(first.enqueuedAt) <= toMs(first.firstReceivedAt))
@@ -110,81 +111,81 @@ export const countChecks = [
   ),
 
   check(
-    'counts what waits and what is out',
+    'counts waiting, in-flight and delayed messages',
     async (bench) => {
       const { mailbox } = bench
       assert.equal(await mailbox.approximateCount(), 0)
       await sendAll(mailbox, [1, 2, 3])
       assert.equal(await mailbox.approximateCount(), 3)
-      const [first, second] = await take(bench, 2)
-      assert.equal(await mailbox.approximateCount(), 3, 'what is out counts')
+      const [first, second] = await receiveMany(bench, 2)
+      assert.equal(await mailbox.approximateCount(), 3, 'messages in flight count')
       await first!.acknowledge()
       await second!.nack()
       assert.equal(await mailbox.approximateCount(), 2)
       if (mailbox.powers.delay) {
         await mailbox.send(4, { delaySeconds: 60 })
-        assert.equal(await mailbox.approximateCount(), 3, 'what is delayed counts')
+        assert.equal(await mailbox.approximateCount(), 3, 'delayed messages count')
       }
     },
     needs('exactCount'),
   ),
 
   check(
-    'purges what waits and what is out, and says how many',
+    'purges waiting and in-flight messages, and returns their number',
     async (bench) => {
       const { mailbox } = bench
       await sendAll(mailbox, [1, 2, 3])
-      await take(bench, 2)
+      await receiveMany(bench, 2)
       if (mailbox.powers.delay) await mailbox.send(4, { delaySeconds: 1 })
-      const gone = await mailbox.purge()
+      const purged = await mailbox.purge()
       if (mailbox.powers.exactCount) {
-        assert.equal(gone, mailbox.powers.delay ? 4 : 3)
+        assert.equal(purged, mailbox.powers.delay ? 4 : 3)
         assert.equal(await mailbox.approximateCount(), 0)
         assert.equal(await mailbox.purge(), 0)
       }
-      await nothing(mailbox)
+      await expectEmpty(mailbox)
       if (mailbox.powers.delay) await bench.advance(lapseMs)
-      await nothing(mailbox)
+      await expectEmpty(mailbox)
     },
     needs('purge'),
   ),
 
   check(
-    'makes the receipts stale that are out when it is purged',
+    'expires the receipts of in-flight messages on purge',
     async (bench) => {
       const { mailbox } = bench
       await sendAll(mailbox, [1, 2, 3])
-      const [first, second, third] = await take(bench, 3)
+      const [first, second, third] = await receiveMany(bench, 3)
       await mailbox.purge()
-      await rejectsWith('RECEIPT_EXPIRED', () => first!.acknowledge())
-      await rejectsWith('RECEIPT_EXPIRED', () => second!.nack())
+      await expectRejection('RECEIPT_EXPIRED', () => first!.acknowledge())
+      await expectRejection('RECEIPT_EXPIRED', () => second!.nack())
       if (mailbox.powers.extend) {
-        await rejectsWith('RECEIPT_EXPIRED', () => third!.extend(1))
-        await rejectsWith('RECEIPT_EXPIRED', () => third!.extend(600))
+        await expectRejection('RECEIPT_EXPIRED', () => third!.extend(1))
+        await expectRejection('RECEIPT_EXPIRED', () => third!.extend(600))
       }
-      await nothing(mailbox)
-      await mailbox.send('a new beginning')
-      assert.equal((await takeOne(bench)).value(), 'a new beginning')
+      await expectEmpty(mailbox)
+      await mailbox.send('sent after the purge')
+      assert.equal((await receiveOne(bench)).value(), 'sent after the purge')
     },
     needs('purge'),
   ),
 
   check(
-    'refuses to purge where the broker cannot',
-    async ({ mailbox }) => rejectsWith('INVALID_INPUT', () => mailbox.purge()),
+    'rejects purge if the broker does not support it',
+    async ({ mailbox }) => expectRejection('INVALID_INPUT', () => mailbox.purge()),
     (powers) => (powers.purge ? 'the mailbox can be purged' : undefined),
   ),
 ]
 
-const browsing = checkOn('browse')
+const browseCheck = checkOn('browse')
 
 export const browseChecks = [
-  browsing(
-    'shows all messages page by page in the order of sending, hidden ones too',
+  browseCheck(
+    'lists all messages page by page in the order of sending, including hidden ones',
     async (bench) => {
       const { mailbox } = bench
       const sent = await sendAll(mailbox, [0, 1, 2, 3, 4, 5, 6])
-      await take(bench, 3)
+      await receiveMany(bench, 3)
       for (const limit of [1, 3, 7, 50]) {
         const seen = await browseAll(mailbox, limit)
         assert.deepEqual(ids(seen), sent, `${limit} at a time`)
@@ -197,20 +198,20 @@ export const browseChecks = [
     needs('browse'),
   ),
 
-  browsing(
-    'shows a message as it was sent, and receives nothing',
+  browseCheck(
+    'lists a message as it was sent, without receiving it',
     async (bench) => {
       const { mailbox } = bench
       const options = { contentType: 'text/x', headers: { a: 'ü' }, replyTo: 'there' }
       const id = await mailbox.send(Buffer.from('a\0b'), options)
       const [seen] = await browseAll(mailbox, 10)
       assert.equal(seen!.id, id)
-      sameBytes(seen!.body.bytes, Buffer.from('a\0b'), 'body')
+      expectSameBytes(seen!.body.bytes, Buffer.from('a\0b'), 'body')
       assert.equal(seen!.body.contentType, 'text/x')
       assert.deepEqual({ ...seen!.headers }, { a: 'ü' })
       assert.equal(seen!.replyTo, 'there')
       assert.equal(seen!.failures, 0)
-      const message = await takeOne(bench)
+      const message = await receiveOne(bench)
       assert.equal(message.deliveries, 1)
       assert.equal(message.enqueuedAt, seen!.enqueuedAt)
       await message.nack()
@@ -218,23 +219,23 @@ export const browseChecks = [
         (await browseAll(mailbox, 10)).map((one) => [one.deliveries, one.failures]),
         [[1, 1]],
       )
-      await (await takeOne(bench)).acknowledge()
+      await (await receiveOne(bench)).acknowledge()
       assert.deepEqual(await browseAll(mailbox, 10), [])
     },
     needs('browse', 'remembers'),
   ),
 
-  browsing(
-    'keeps to the bounds of a page',
+  browseCheck(
+    'rejects a limit that is not an integer from 1 to 1000',
     async ({ mailbox }) => {
-      for (const limit of [0, -1, 1001, 1.5, Number.NaN, text('5')])
-        await rejectsWith('INVALID_INPUT', () => mailbox.browse!({ limit }), `limit ${limit}`)
+      for (const limit of [0, -1, 1001, 1.5, Number.NaN, asNumber('5')])
+        await expectRejection('INVALID_INPUT', () => mailbox.browse!({ limit }), `limit ${limit}`)
       assert.deepEqual((await mailbox.browse!({ limit: 1000 })).messages, [])
     },
     needs('browse'),
   ),
 
-  browsing('is there only where the broker can', async ({ mailbox }) =>
+  browseCheck('exists if and only if powers.browse is true', async ({ mailbox }) =>
     assert.equal(mailbox.browse !== undefined, mailbox.powers.browse),
   ),
 ]

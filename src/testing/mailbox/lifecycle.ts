@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
-import { checkOn, needs, reopened } from './check.ts'
+import { checkOn, needs, reopen } from './check.ts'
 import {
   lapseMs,
-  nothing,
-  rejectsWith,
-  sameBytes,
-  sameSet,
+  expectEmpty,
+  expectRejection,
+  expectSameBytes,
+  expectSameSet,
   sendAll,
   shortSeconds,
-  take,
-  takeOne,
+  receiveMany,
+  receiveOne,
   values,
-  within,
-} from './stage.ts'
+  waitWithin,
+} from './steps.ts'
 
 const check = checkOn('lifecycle')
 
@@ -20,100 +20,101 @@ const check = checkOn('lifecycle')
 const unknownOption = (name: string): object => ({ [name]: 1 })
 
 export const lifecycleChecks = [
-  check('opens twice without harm', async (bench) => {
+  check('can be opened twice', async (bench) => {
     await bench.mailbox.send('kept')
     await Promise.all([bench.mailbox.open(), bench.mailbox.open()])
     assert.equal(bench.mailbox.closed, false)
-    assert.equal((await takeOne(bench)).value(), 'kept')
+    assert.equal((await receiveOne(bench)).value(), 'kept')
   }),
 
-  check('is well, and says what it looked at', async ({ mailbox }) => {
+  check('is healthy, and reports its checks', async ({ mailbox }) => {
     const { ok, checks, problems } = await mailbox.health()
     assert.deepEqual(problems, [])
     assert.equal(ok, true)
     assert.ok(Object.keys(checks).length > 0)
-    for (const found of Object.values(checks)) assert.equal(typeof found, 'string')
+    for (const result of Object.values(checks)) assert.equal(typeof result, 'string')
   }),
 
-  check('says what it can do', async ({ mailbox }) => {
+  check('has powers with a kind and a maximum body size', async ({ mailbox }) => {
     assert.match(mailbox.powers.kind, /^[a-z][a-z0-9-]*$/)
     assert.ok(mailbox.powers.maxBodyBytes >= 64 * 1024)
   }),
 
-  check('refuses unknown options by name, and does nothing', async (bench) => {
+  check('rejects unknown options by name, without any effect', async (bench) => {
     const { mailbox } = bench
-    const refused = async (name: string, act: () => Promise<unknown>): Promise<void> => {
+    const expectRefused = async (name: string, act: () => Promise<unknown>): Promise<void> => {
       await assert.rejects(act, (error: { code?: unknown; message?: unknown }) => {
         assert.equal(error.code, 'INVALID_INPUT')
         assert.match(String(error.message), new RegExp(`"${name}"`))
         return true
       })
     }
-    await refused('delaySecond', () => mailbox.send('never', unknownOption('delaySecond')))
-    await nothing(mailbox)
+    await expectRefused('delaySecond', () => mailbox.send('never', unknownOption('delaySecond')))
+    await expectEmpty(mailbox)
     await mailbox.send('once')
-    await refused('visibility', () => mailbox.receive(unknownOption('visibility')))
-    const message = await takeOne(bench)
-    await refused('delay', () => message.nack(unknownOption('delay')))
-    if (mailbox.browse) await refused('limits', () => mailbox.browse!(unknownOption('limits')))
+    await expectRefused('visibility', () => mailbox.receive(unknownOption('visibility')))
+    const message = await receiveOne(bench)
+    await expectRefused('delay', () => message.nack(unknownOption('delay')))
+    if (mailbox.browse)
+      await expectRefused('limits', () => mailbox.browse!(unknownOption('limits')))
     assert.equal(message.finalized, false)
     await message.acknowledge()
   }),
 
-  check('wakes whoever waits when it is closed', async (bench) => {
+  check('resolves waiting receives when it is closed', async (bench) => {
     const { mailbox } = bench
     const { signal } = new AbortController()
     const options = [{}, { max: 10 }, { signal }]
-    const asked = options.map((more) => mailbox.receive({ waitSeconds: 60, ...more }))
+    const pending = options.map((extra) => mailbox.receive({ waitSeconds: 60, ...extra }))
     await bench.advance(100)
     const closing = mailbox.close()
-    assert.deepEqual(await within(bench, 5000, Promise.all(asked)), [[], [], []])
+    assert.deepEqual(await waitWithin(bench, 5000, Promise.all(pending)), [[], [], []])
     await closing
   }),
 
-  check('refuses everything once it is closed; whoever receives gets nothing', async (bench) => {
+  check('rejects calls after close with CLOSED; receive returns no messages', async (bench) => {
     const { mailbox } = bench
     await sendAll(mailbox, ['held', 'left'])
-    const held = await takeOne(bench)
+    const held = await receiveOne(bench)
     assert.equal(mailbox.closed, false)
     await mailbox.close()
     assert.equal(mailbox.closed, true)
     assert.deepEqual(await mailbox.receive(), [])
     assert.deepEqual(await mailbox.receive({ max: 10, waitSeconds: 60 }), [])
-    await rejectsWith('CLOSED', () => mailbox.send('too late'), 'send')
-    await rejectsWith('CLOSED', () => mailbox.purge(), 'purge')
-    await rejectsWith('CLOSED', () => mailbox.approximateCount(), 'approximateCount')
-    await rejectsWith('CLOSED', () => mailbox.open(), 'open')
-    if (mailbox.browse) await rejectsWith('CLOSED', () => mailbox.browse!(), 'browse')
-    await rejectsWith('CLOSED', () => held.acknowledge(), 'acknowledge')
-    await rejectsWith('CLOSED', () => held.nack(), 'nack')
-    await rejectsWith('CLOSED', () => held.extend(60), 'extend')
+    await expectRejection('CLOSED', () => mailbox.send('too late'), 'send')
+    await expectRejection('CLOSED', () => mailbox.purge(), 'purge')
+    await expectRejection('CLOSED', () => mailbox.approximateCount(), 'approximateCount')
+    await expectRejection('CLOSED', () => mailbox.open(), 'open')
+    if (mailbox.browse) await expectRejection('CLOSED', () => mailbox.browse!(), 'browse')
+    await expectRejection('CLOSED', () => held.acknowledge(), 'acknowledge')
+    await expectRejection('CLOSED', () => held.nack(), 'nack')
+    await expectRejection('CLOSED', () => held.extend(60), 'extend')
     assert.equal(held.finalized, false)
     const { ok, problems } = await mailbox.health()
     assert.equal(ok, false)
     assert.ok(problems.length > 0)
   }),
 
-  check('closes twice without harm', async ({ mailbox }) => {
+  check('can be closed twice', async ({ mailbox }) => {
     await Promise.all([mailbox.close(), mailbox.close()])
     await mailbox.close()
     assert.equal(mailbox.closed, true)
   }),
 
   check(
-    'has everything again after it was closed: messages, counts, moments',
+    'keeps messages, counts and timestamps across a restart',
     async (bench) => {
       const { powers } = bench.mailbox
       const body = Buffer.from('a\0\u00ff', 'latin1')
       const options = { headers: { a: 'ü' }, contentType: 'image/x', replyTo: 'there' }
       const id = await bench.mailbox.send(body, options)
-      const first = await takeOne(bench)
+      const first = await receiveOne(bench)
       await first.nack()
-      const mailbox = await reopened(bench)
+      const mailbox = await reopen(bench)
       if (powers.exactCount) assert.equal(await mailbox.approximateCount(), 1)
-      const again = await takeOne(bench, {}, mailbox)
+      const again = await receiveOne(bench, {}, mailbox)
       assert.equal(again.id, id)
-      sameBytes(again.body.bytes, body, 'body')
+      expectSameBytes(again.body.bytes, body, 'body')
       assert.equal(again.body.contentType, 'image/x')
       assert.deepEqual({ ...again.headers }, { a: 'ü' })
       assert.equal(again.replyTo, 'there')
@@ -124,20 +125,20 @@ export const lifecycleChecks = [
         assert.equal(again.firstReceivedAt, first.firstReceivedAt)
       }
       await again.acknowledge()
-      await nothing(mailbox)
+      await expectEmpty(mailbox)
     },
     needs('durable'),
   ),
 
   check(
-    'gives what was out when it was closed to somebody else in the end',
+    'redelivers in-flight messages after a restart',
     async (bench) => {
       await sendAll(bench.mailbox, ['a', 'b', 'c'])
-      await take(bench, 2, { visibilitySeconds: shortSeconds })
-      const mailbox = await reopened(bench)
+      await receiveMany(bench, 2, { visibilitySeconds: shortSeconds })
+      const mailbox = await reopen(bench)
       await bench.advance(lapseMs)
-      const taken = await take(bench, 3, {}, mailbox)
-      sameSet(values(taken), ['a', 'b', 'c'])
+      const taken = await receiveMany(bench, 3, {}, mailbox)
+      expectSameSet(values(taken), ['a', 'b', 'c'])
     },
     needs('durable', 'visibility'),
   ),

@@ -4,98 +4,97 @@ import { checkOn, needs, type MailboxBench } from './check.ts'
 import {
   lapseMs,
   longSeconds,
-  nothing,
-  rejectsWith,
+  expectEmpty,
+  expectRejection,
   shortSeconds,
-  takeOne,
+  receiveOne,
   values,
-  within,
-} from './stage.ts'
+  waitWithin,
+} from './steps.ts'
 
 const check = checkOn('retention')
 
 const dayMs = 86_400_000
 
-/** Receives until so many messages were reported as expired; none of them is delivered. */
-async function expire(bench: MailboxBench, mailbox: Mailbox, count: number): Promise<void> {
+/** Receives until `count` messages were reported as expired. None of them may be delivered. */
+async function expectExpired(bench: MailboxBench, mailbox: Mailbox, count: number): Promise<void> {
   const stop = new AbortController()
   let left = count
   const reported = new Promise<void>((resolve) => {
     mailbox.on('expired', (event) => (left -= event.count) <= 0 && resolve())
   })
   const { signal } = stop
-  const asked = mailbox.receive({
+  const pending = mailbox.receive({
     max: 10,
     waitSeconds: 60,
     visibilitySeconds: longSeconds,
     signal,
   })
-  await within(bench, 20_000, reported)
+  await waitWithin(bench, 20_000, reported)
   stop.abort()
-  assert.deepEqual(values(await asked), [])
+  assert.deepEqual(values(await pending), [])
   assert.equal(left, 0)
 }
 
 export const retentionChecks = [
-  check(
-    'keeps messages for ever, or as long as the broker can, when none is set',
-    async (bench) => {
-      const { mailbox } = bench
-      let reported = 0
-      mailbox.on('expired', ({ count }) => (reported += count))
-      await mailbox.send('old')
-      if (bench.hasFakeTime) await bench.advance(30 * dayMs)
-      const [old] = await within(bench, 10_000, mailbox.receive({ waitSeconds: 5 }))
-      assert.equal(old?.value(), 'old')
-      const { maxRetentionSeconds } = mailbox.powers
-      const expected = maxRetentionSeconds === undefined ? 'for ever' : `${maxRetentionSeconds} s`
-      const { checks } = await mailbox.health()
-      assert.equal(checks['retention'], expected)
-      assert.equal(checks['expired'], '0')
-      assert.equal(reported, 0)
-    },
-  ),
+  check('keeps messages forever, or as long as the broker allows, by default', async (bench) => {
+    const { mailbox } = bench
+    let reported = 0
+    mailbox.on('expired', ({ count }) => (reported += count))
+    await mailbox.send('old')
+    if (bench.hasFakeTime) await bench.advance(30 * dayMs)
+    const [old] = await waitWithin(bench, 10_000, mailbox.receive({ waitSeconds: 5 }))
+    assert.equal(old?.value(), 'old')
+    const { maxRetentionSeconds } = mailbox.powers
+    const expected = maxRetentionSeconds === undefined ? 'for ever' : `${maxRetentionSeconds} s`
+    const { checks } = await mailbox.health()
+    assert.equal(checks['retention'], expected)
+    assert.equal(checks['expired'], '0')
+    assert.equal(reported, 0)
+  }),
 
-  check('removes messages that are older than it, and reports how many', async (bench) => {
+  check('removes messages older than the retention, and reports their number', async (bench) => {
     const mailbox = await bench.withRetention(shortSeconds)
     for (const body of ['a', 'b']) await mailbox.send(body)
     await bench.advance(lapseMs)
-    await expire(bench, mailbox, 2)
+    await expectExpired(bench, mailbox, 2)
     const fresh = await mailbox.send('fresh')
-    assert.equal((await takeOne(bench, {}, mailbox)).id, fresh)
+    assert.equal((await receiveOne(bench, {}, mailbox)).id, fresh)
     const { checks } = await mailbox.health()
     assert.equal(checks['retention'], `${shortSeconds} s`)
     assert.equal(checks['expired'], '2')
     if (mailbox.powers.exactCount) assert.equal(await mailbox.approximateCount(), 1)
   }),
 
-  check('leaves a message to the receiver that holds it, however old it is', async (bench) => {
+  check('does not remove an in-flight message, however old it is', async (bench) => {
     const mailbox = await bench.withRetention(shortSeconds)
     await mailbox.send('slow')
-    const message = await takeOne(bench, {}, mailbox)
+    const message = await receiveOne(bench, {}, mailbox)
     await bench.advance(lapseMs)
-    await nothing(mailbox)
+    await expectEmpty(mailbox)
     await message.acknowledge()
     assert.equal((await mailbox.health()).checks['expired'], '0')
   }),
 
   check(
-    'refuses a delay that outlasts it',
+    'rejects a delay that is not shorter than the retention',
     async (bench) => {
       const mailbox = await bench.withRetention(shortSeconds)
-      await rejectsWith('INVALID_INPUT', () => mailbox.send('late', { delaySeconds: shortSeconds }))
-      await nothing(mailbox)
+      await expectRejection('INVALID_INPUT', () =>
+        mailbox.send('late', { delaySeconds: shortSeconds }),
+      )
+      await expectEmpty(mailbox)
     },
     needs('delay'),
   ),
 
-  check('stops reporting to a listener that was removed', async (bench) => {
+  check('does not call a listener that was removed', async (bench) => {
     const mailbox = await bench.withRetention(shortSeconds)
     const remove = mailbox.on('expired', () => assert.fail('the listener was removed'))
     remove()
     remove()
     await mailbox.send('old')
     await bench.advance(lapseMs)
-    await expire(bench, mailbox, 1)
+    await expectExpired(bench, mailbox, 1)
   }),
 ]

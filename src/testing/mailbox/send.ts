@@ -6,93 +6,93 @@ import {
   ids,
   lapseMs,
   longSeconds,
-  nothing,
-  rejectsWith,
-  sameBytes,
-  sameSet,
+  expectEmpty,
+  expectRejection,
+  expectSameBytes,
+  expectSameSet,
   sendAll,
-  take,
-  takeOne,
-  text,
+  receiveMany,
+  receiveOne,
+  asNumber,
   toleranceMs,
   values,
-} from './stage.ts'
+} from './steps.ts'
 
 const check = checkOn('send')
 
 const kibi = 1024
 
-/** Bytes that no encoding of text would leave as they are. */
-function noise(length: number): Uint8Array {
+/** Bytes that every text encoding would change. */
+function binaryBytes(length: number): Uint8Array {
   const bytes = new Uint8Array(length)
   for (let at = 0; at < length; at++) bytes[at] = at * 167 + (at >> 8) * 31
   return bytes
 }
 
 export const sendChecks = [
-  check('answers with the id of the message, which no other has', async (bench) => {
+  check('returns a unique message id', async (bench) => {
     const sent = await Promise.all(Array.from({ length: 20 }, (_, n) => bench.mailbox.send(n)))
     assert.equal(new Set(sent).size, 20)
-    const taken = await take(bench, 20)
-    sameSet(ids(taken), sent)
+    const taken = await receiveMany(bench, 20)
+    expectSameSet(ids(taken), sent)
     for (const message of taken) assert.equal(sent[message.value() as number], message.id)
   }),
 
-  check('takes an id that is given', async (bench) => {
+  check('uses the given id', async (bench) => {
     for (const id of ['order-7', 'ünï/cödé:{1} $%', 'x'.repeat(200)]) {
       assert.equal(await bench.mailbox.send(id, { id }), id)
-      const message = await takeOne(bench)
+      const message = await receiveOne(bench)
       assert.equal(message.id, id)
       await message.acknowledge()
     }
   }),
 
   check(
-    'adds nothing when the id was sent before, whether the message waits or is out',
+    'ignores a second send of an id while the message is waiting or in flight',
     async (bench) => {
       const { mailbox } = bench
       await mailbox.send('first', { id: 'same' })
       assert.equal(await mailbox.send('second', { id: 'same' }), 'same')
-      const message = await takeOne(bench)
+      const message = await receiveOne(bench)
       assert.equal(message.value(), 'first')
       assert.equal(await mailbox.send('third', { id: 'same' }), 'same')
-      await nothing(mailbox)
+      await expectEmpty(mailbox)
       await message.acknowledge()
-      await nothing(mailbox)
+      await expectEmpty(mailbox)
     },
     needs('deduplicates'),
   ),
 
-  check('brings bytes as they were, with their content type', async (bench) => {
+  check('delivers bytes unchanged, with their content type', async (bench) => {
     const { maxBodyBytes } = bench.mailbox.powers
     const bodies: [what: string, bytes: Uint8Array, contentType?: string][] = [
-      ['no bytes at all', new Uint8Array()],
-      ['no text at all', new Uint8Array(), 'text/plain'],
-      ['every byte', Uint8Array.from({ length: 256 }, (_, at) => at)],
+      ['no bytes', new Uint8Array()],
+      ['an empty string', new Uint8Array(), 'text/plain'],
+      ['every byte value', Uint8Array.from({ length: 256 }, (_, at) => at)],
       ['zeros', new Uint8Array(100), 'application/x-zeros'],
-      ['text with a zero in it', Buffer.from('a\0b'), 'text/plain; charset=utf-8'],
-      ['what is no UTF-8', Uint8Array.of(0xff, 0xfe, 0xc3, 0x28, 0xed, 0xa0, 0x80), 'text/plain'],
+      ['a string with a NUL', Buffer.from('a\0b'), 'text/plain; charset=utf-8'],
+      ['invalid UTF-8', Uint8Array.of(0xff, 0xfe, 0xc3, 0x28, 0xed, 0xa0, 0x80), 'text/plain'],
       ['a byte order mark', Uint8Array.of(0xef, 0xbb, 0xbf, 0x61), 'text/csv'],
       [
-        'JSON with its spaces',
+        'JSON with whitespace',
         Buffer.from('{ "a" : 1.0 }\r\n'),
         'application/vnd.acme+json; v="2"',
       ],
-      ['many bytes', noise(Math.min(256 * kibi, maxBodyBytes))],
+      ['many bytes', binaryBytes(Math.min(256 * kibi, maxBodyBytes))],
     ]
     for (const [what, bytes, contentType] of bodies) {
       const sent = Uint8Array.from(bytes)
       await bench.mailbox.send(sent, contentType === undefined ? {} : { contentType })
-      sent.fill(7) // What the sender does to it afterwards is nobody's business.
-      const message = await takeOne(bench)
-      sameBytes(message.body.bytes, bytes, what)
+      sent.fill(7) // Later changes by the sender must not matter.
+      const message = await receiveOne(bench)
+      expectSameBytes(message.body.bytes, bytes, what)
       assert.equal(message.body.size, bytes.byteLength, what)
       assert.equal(message.body.contentType, contentType ?? 'application/octet-stream', what)
       await message.acknowledge()
     }
   }),
 
-  check('brings values as they were, also those that JSON has no word for', async (bench) => {
+  check('delivers values unchanged, including values that JSON cannot represent', async (bench) => {
     const bodies = [
       null,
       '',
@@ -114,134 +114,140 @@ export const sendChecks = [
       { at: new Date(0), of: [undefined, Infinity] },
     ]
     await sendAll(bench.mailbox, bodies)
-    const taken = await take(bench, bodies.length)
+    const taken = await receiveMany(bench, bodies.length)
     assert.equal(taken.length, bodies.length)
     if (bench.mailbox.powers.ordered) assert.deepEqual(values(taken), bodies)
-    else for (const body of bodies) assert.ok(values(taken).some((value) => same(value, body)))
+    else for (const body of bodies) assert.ok(values(taken).some((value) => isEqual(value, body)))
   }),
 
-  check('gives a new value each time it is asked', async (bench) => {
+  check('decodes a new value on each call of value()', async (bench) => {
     await bench.mailbox.send({ list: [1] })
-    const message = await takeOne(bench)
+    const message = await receiveOne(bench)
     const first = message.value() as { list: number[] }
     first.list.push(2)
     assert.deepEqual(message.value(), { list: [1] })
   }),
 
-  check('delivers text as text of its type', async (bench) => {
+  check('delivers a string with its content type', async (bench) => {
     await bench.mailbox.send('<a>ü</a>', { contentType: 'application/xml' })
-    const message = await takeOne(bench)
+    const message = await receiveOne(bench)
     assert.equal(message.value(), '<a>ü</a>')
     assert.equal(message.body.contentType, 'application/xml')
-    sameBytes(message.body.bytes, Buffer.from('<a>ü</a>'), 'text')
-  }),
-
-  check('brings headers as they were: odd names, any letters, many', async (bench) => {
-    const odd = {
-      plain: 'value',
-      Plain: 'another, by its case',
-      empty: '',
-      ünï: 'Zürich 東京 💌',
-      'with space: and colon': ' spaces around ',
-      'a.b/c$d': '{"json":"in it"}',
-      number: '007',
-      long: 'x'.repeat(2000),
-      constructor: 'a name that objects have',
-    }
-    const many = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`h${n}`, `v${n}`]))
-    for (const headers of [odd, many, {}]) {
-      await bench.mailbox.send('body', { headers })
-      const message = await takeOne(bench)
-      assert.deepEqual({ ...message.headers }, headers)
-      await message.acknowledge()
-    }
-  }),
-
-  check('refuses what no wire could carry, and sends nothing', async ({ mailbox }) => {
-    const hundred = Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`h${n}`, '']))
-    const refused = {
-      'an id of no characters': { id: '' },
-      'an id of too many': { id: 'x'.repeat(201) },
-      'an id with a line feed': { id: 'a\nb' },
-      'a reply to no name': { replyTo: '' },
-      'a reply to a name with a control character': { replyTo: 'a\u0007' },
-      'a content type over two lines': { contentType: 'text/plain\r\nx: y' },
-      'a header without a name': { headers: { '': 'x' } },
-      'a header over two lines': { headers: { a: 'x\r\ny: z' } },
-      'a header that is no text': { headers: { a: 5 as unknown as string } },
-      'a header with half a character': { headers: { a: '\ud800' } },
-      'a header that is too long': { headers: { a: 'x'.repeat(8193) } },
-      'too many headers': { headers: hundred },
-      'a delay below zero': { delaySeconds: -1 },
-      'a delay over twelve hours': { delaySeconds: 43_201 },
-      'a delay that is no number': { delaySeconds: Number.NaN },
-      'a delay as text': { delaySeconds: text('5') },
-    }
-    for (const [what, options] of Object.entries(refused))
-      await rejectsWith('INVALID_INPUT', () => mailbox.send(Buffer.from('x'), options), what)
-    await nothing(mailbox)
-  }),
-
-  check('refuses a body over the limit, and sends nothing', async ({ mailbox }) => {
-    const { maxBodyBytes } = mailbox.powers
-    if (maxBodyBytes > 16 * kibi ** 2) return // More than a check may ask of a broker.
-    const body = new Uint8Array(maxBodyBytes + 1)
-    await rejectsWith('TOO_LARGE', () => mailbox.send(body))
-    await nothing(mailbox)
-  }),
-
-  check('takes a body at the limit', async (bench) => {
-    const { maxBodyBytes } = bench.mailbox.powers
-    if (maxBodyBytes > 16 * kibi ** 2) return // More than a check may ask of a broker.
-    const bytes = noise(maxBodyBytes)
-    await bench.mailbox.send(bytes)
-    const message = await takeOne(bench)
-    sameBytes(message.body.bytes, bytes, 'the largest body')
-    await message.acknowledge()
-  }),
-
-  check('dates a message by when it was sent and when it came', async (bench) => {
-    const sentMs = bench.now()
-    await bench.mailbox.send('dated')
-    const message = await takeOne(bench)
-    const near = (at: string, ms: number): void =>
-      assert.ok(
-        Math.abs(toMs(at) - ms) < toleranceMs,
-        `${at} is near ${new Date(ms).toISOString()}`,
-      )
-    near(message.enqueuedAt, sentMs)
-    near(message.firstReceivedAt, bench.now())
-    near(message.visibleAt, bench.now() + longSeconds * 1000)
+    expectSameBytes(message.body.bytes, Buffer.from('<a>ü</a>'), 'the string')
   }),
 
   check(
-    'delivers a delayed message when its time has come, not before',
+    'delivers headers unchanged: unusual names, any characters, many headers',
+    async (bench) => {
+      const odd = {
+        plain: 'value',
+        Plain: 'differs only in case',
+        empty: '',
+        ünï: 'Zürich 東京 💌',
+        'with space: and colon': ' spaces around ',
+        'a.b/c$d': '{"json":"in it"}',
+        number: '007',
+        long: 'x'.repeat(2000),
+        constructor: 'a property of every object',
+      }
+      const many = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`h${n}`, `v${n}`]))
+      for (const headers of [odd, many, {}]) {
+        await bench.mailbox.send('body', { headers })
+        const message = await receiveOne(bench)
+        assert.deepEqual({ ...message.headers }, headers)
+        await message.acknowledge()
+      }
+    },
+  ),
+
+  check(
+    'rejects invalid ids, names, headers and delays, and sends nothing',
+    async ({ mailbox }) => {
+      const tooMany = Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`h${n}`, '']))
+      const invalid = {
+        'an empty id': { id: '' },
+        'an id of 201 characters': { id: 'x'.repeat(201) },
+        'an id with a line feed': { id: 'a\nb' },
+        'an empty replyTo': { replyTo: '' },
+        'a replyTo with a control character': { replyTo: 'a\u0007' },
+        'a content type with a line break': { contentType: 'text/plain\r\nx: y' },
+        'a header without a name': { headers: { '': 'x' } },
+        'a header with a line break': { headers: { a: 'x\r\ny: z' } },
+        'a header that is not a string': { headers: { a: 5 as unknown as string } },
+        'a header with a lone surrogate': { headers: { a: '\ud800' } },
+        'a header of 8193 characters': { headers: { a: 'x'.repeat(8193) } },
+        '101 headers': { headers: tooMany },
+        'a negative delay': { delaySeconds: -1 },
+        'a delay above 12 hours': { delaySeconds: 43_201 },
+        'a delay of NaN': { delaySeconds: Number.NaN },
+        'a delay as a string': { delaySeconds: asNumber('5') },
+      }
+      for (const [what, options] of Object.entries(invalid))
+        await expectRejection('INVALID_INPUT', () => mailbox.send(Buffer.from('x'), options), what)
+      await expectEmpty(mailbox)
+    },
+  ),
+
+  check('rejects a body above maxBodyBytes, and sends nothing', async ({ mailbox }) => {
+    const { maxBodyBytes } = mailbox.powers
+    if (maxBodyBytes > 16 * kibi ** 2) return // Too large for a check.
+    const body = new Uint8Array(maxBodyBytes + 1)
+    await expectRejection('TOO_LARGE', () => mailbox.send(body))
+    await expectEmpty(mailbox)
+  }),
+
+  check('accepts a body of exactly maxBodyBytes', async (bench) => {
+    const { maxBodyBytes } = bench.mailbox.powers
+    if (maxBodyBytes > 16 * kibi ** 2) return // Too large for a check.
+    const bytes = binaryBytes(maxBodyBytes)
+    await bench.mailbox.send(bytes)
+    const message = await receiveOne(bench)
+    expectSameBytes(message.body.bytes, bytes, 'the largest body')
+    await message.acknowledge()
+  }),
+
+  check('sets enqueuedAt, firstReceivedAt and visibleAt', async (bench) => {
+    const sentMs = bench.now()
+    await bench.mailbox.send('dated')
+    const message = await receiveOne(bench)
+    const expectNear = (at: string, ms: number): void =>
+      assert.ok(
+        Math.abs(toMs(at) - ms) < toleranceMs,
+        `${at} is not near ${new Date(ms).toISOString()}`,
+      )
+    expectNear(message.enqueuedAt, sentMs)
+    expectNear(message.firstReceivedAt, bench.now())
+    expectNear(message.visibleAt, bench.now() + longSeconds * 1000)
+  }),
+
+  check(
+    'delivers a delayed message when it is due, not before',
     async (bench) => {
       await bench.mailbox.send('later', { delaySeconds: 1 })
       await bench.mailbox.send('now')
-      assert.deepEqual(values(await take(bench, 1)), ['now'])
-      await nothing(bench.mailbox, 'not before its time')
+      assert.deepEqual(values(await receiveMany(bench, 1)), ['now'])
+      await expectEmpty(bench.mailbox, 'before the delay is over')
       await bench.advance(lapseMs)
-      const later = await takeOne(bench)
+      const later = await receiveOne(bench)
       assert.equal(later.value(), 'later')
       assert.equal(later.deliveries, 1)
     },
     needs('delay'),
   ),
 
-  check('refuses a delay where the broker has none', async ({ mailbox }) => {
+  check('rejects a delay if the broker does not support delays', async ({ mailbox }) => {
     if (mailbox.powers.delay) return
-    await rejectsWith('INVALID_INPUT', () => mailbox.send('x', { delaySeconds: 1 }))
-    await nothing(mailbox)
+    await expectRejection('INVALID_INPUT', () => mailbox.send('x', { delaySeconds: 1 }))
+    await expectEmpty(mailbox)
   }),
 
-  check('delivers a body that nobody can decode, beside others that are fine', async (bench) => {
+  check('delivers an undecodable body together with valid ones', async (bench) => {
     const { mailbox } = bench
     const secret = Buffer.from('{"secret": hunter2')
     await mailbox.send({ good: 1 })
     const bad = await mailbox.send(secret, { contentType: 'application/json' })
     await mailbox.send({ good: 2 })
-    const taken = await take(bench, 3)
+    const taken = await receiveMany(bench, 3)
     assert.equal(taken.length, 3)
     for (const message of taken) {
       if (message.id !== bad) {
@@ -253,14 +259,14 @@ export const sendChecks = [
         return code === 'UNDECODABLE' && !message.includes('hunter2')
       }
       assert.throws(() => message.value(), undecodable)
-      sameBytes(message.body.bytes, secret, 'the bytes that nobody can decode')
+      expectSameBytes(message.body.bytes, secret, 'the undecodable body')
       assert.equal(message.body.contentType, 'application/json')
     }
     await acknowledgeAll(taken)
   }),
 ]
 
-function same(a: unknown, b: unknown): boolean {
+function isEqual(a: unknown, b: unknown): boolean {
   try {
     assert.deepEqual(a, b)
     return true

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { states } from '../../letter/letter.ts'
 import { aLetter } from '../a-letter.ts'
-import { another, checkOn, needsShared } from './check.ts'
-import { ids, kinds, sameLetter, stored, totalOf } from './stage.ts'
+import { openAnother, checkOn, needsShared } from './check.ts'
+import { ids, kinds, expectSameLetter, getLetter, totalOf } from './steps.ts'
 
 const check = checkOn('add')
 
 export const addChecks = [
-  check('gives back exactly what was kept', async ({ store }) => {
+  check('returns a stored letter unchanged', async ({ store }) => {
     const letter = aLetter()
     assert.deepEqual(await store.add([letter]), [{ kind: 'added' }])
-    sameLetter(await stored(store, letter.id), letter)
+    expectSameLetter(await getLetter(store, letter.id), letter)
   }),
 
-  check('keeps every field of a letter that has them all', async ({ store }) => {
+  check('stores every field of a letter', async ({ store }) => {
     const at = '2026-01-01T00:00:00.000Z'
     const cause = { name: 'SocketError', message: 'reset', code: 'ECONNRESET', causes: [], at }
     const letter = aLetter({
@@ -57,17 +57,17 @@ export const addChecks = [
       historyOmitted: 12,
     })
     await store.add([letter])
-    sameLetter(await stored(store, letter.id), letter)
+    expectSameLetter(await getLetter(store, letter.id), letter)
   }),
 
-  check('keeps letters in every state', async ({ store }) => {
+  check('stores letters in every state', async ({ store }) => {
     const letters = states.map((state) => aLetter({ state }))
     await store.add(letters)
-    const kept = await store.get(ids(letters))
-    for (const [at, letter] of letters.entries()) sameLetter(kept[at]!, letter)
+    const actual = await store.get(ids(letters))
+    for (const [at, letter] of letters.entries()) expectSameLetter(actual[at]!, letter)
   }),
 
-  check('answers in the order of the letters, each on its own', async ({ store }) => {
+  check('returns one result per letter, in order', async ({ store }) => {
     const [first, second, third] = [aLetter(), aLetter(), aLetter()]
     await store.add([second])
     const results = await store.add([first, second, third])
@@ -79,12 +79,12 @@ export const addChecks = [
     assert.deepEqual(await store.tally('state'), new Map([['pending', 3]]))
   }),
 
-  check('takes an empty batch', async ({ store }) => {
+  check('accepts an empty batch', async ({ store }) => {
     assert.deepEqual(await store.add([]), [])
   }),
 
   check(
-    'keeps the first of two letters with one id, whatever the second holds',
+    'keeps the first of two letters with the same id, whatever the second contains',
     async ({ store }) => {
       const letter = aLetter()
       const bytes = new TextEncoder().encode('other bytes')
@@ -93,19 +93,19 @@ export const addChecks = [
       await store.add([letter])
       const [result] = await store.add([rival])
       assert.deepEqual(result, { kind: 'duplicate', of: letter.id, by: 'id', occurrences: 1 })
-      sameLetter(await stored(store, letter.id), letter)
+      expectSameLetter(await getLetter(store, letter.id), letter)
       assert.deepEqual(await store.tally('queue'), new Map([['orders', 1]]))
       assert.equal(await totalOf(store, 'occur'), 0)
     },
   ),
 
-  check('finds the duplicate id within one batch', async ({ store }) => {
+  check('detects a duplicate id within one batch', async ({ store }) => {
     const letter = aLetter()
     assert.deepEqual(kinds(await store.add([letter, letter])), ['added', 'duplicate'])
     assert.equal((await store.find({})).items.length, 1)
   }),
 
-  check('knows an id again in every state', async ({ store }) => {
+  check('detects a duplicate id in every state', async ({ store }) => {
     const letters = states.map((state) => aLetter({ state }))
     await store.add(letters)
     const results = await store.add(letters)
@@ -116,13 +116,13 @@ export const addChecks = [
     const letter = aLetter()
     const results = await Promise.all(Array.from({ length: 20 }, () => store.add([letter])))
     assert.equal(kinds(results.flat()).filter((kind) => kind === 'added').length, 1)
-    sameLetter(await stored(store, letter.id), letter)
+    expectSameLetter(await getLetter(store, letter.id), letter)
   }),
 
   check(
     'keeps one letter when two handles add one id at once',
     async (bench) => {
-      const other = await another(bench)
+      const other = await openAnother(bench)
       const letters = Array.from({ length: 20 }, () => aLetter())
       const results = await Promise.all(
         letters.flatMap((letter) => [bench.store.add([letter]), other.add([letter])]),
@@ -133,27 +133,27 @@ export const addChecks = [
     needsShared,
   ),
 
-  check('gets letters in the order asked and leaves out what is not there', async ({ store }) => {
+  check('gets letters in the given order, without missing ones', async ({ store }) => {
     const [first, second, third] = [aLetter(), aLetter(), aLetter()]
     await store.add([first, second, third])
     const missing = '00000000-0000-7000-8000-000000000000'
-    const got = await store.get([third.id, missing, first.id])
-    assert.deepEqual(ids(got), [third.id, first.id])
+    const letters = await store.get([third.id, missing, first.id])
+    assert.deepEqual(ids(letters), [third.id, first.id])
     assert.deepEqual(await store.get([]), [])
     assert.deepEqual(await store.get([missing]), [])
     assert.deepEqual(await store.get(['not an id', '']), [])
   }),
 
-  check('is not changed by what happens to a letter outside', async ({ store }) => {
+  check('is not affected by later changes to a letter object', async ({ store }) => {
     const letter = aLetter({ tags: ['a'], metadata: { deep: { n: 1 } }, headers: { h: '1' } })
     const asAdded = structuredClone(letter)
     await store.add([letter])
-    scribble(letter)
-    scribble(await stored(store, letter.id))
-    scribble((await store.find({ payload: true })).items[0]!)
+    overwrite(letter)
+    overwrite(await getLetter(store, letter.id))
+    overwrite((await store.find({ payload: true })).items[0]!)
     const first = await store.original(letter.id)
     first!.bytes.fill(0)
-    sameLetter(await stored(store, letter.id), asAdded)
+    expectSameLetter(await getLetter(store, letter.id), asAdded)
     assert.deepEqual(
       Uint8Array.from((await store.original(letter.id))!.bytes),
       asAdded.payload.bytes,
@@ -161,12 +161,12 @@ export const addChecks = [
   }),
 ]
 
-function scribble(letter: ReturnType<typeof aLetter>): void {
+function overwrite(letter: ReturnType<typeof aLetter>): void {
   letter.payload.bytes.fill(0)
-  letter.tags.push('scribbled')
+  letter.tags.push('overwritten')
   letter.history.length = 0
-  letter.failure.message = 'scribbled'
+  letter.failure.message = 'overwritten'
   ;(letter.metadata['deep'] as { n: number }).n = 2
-  letter.headers!['h'] = 'scribbled'
+  letter.headers!['h'] = 'overwritten'
   letter.state = 'archived'
 }

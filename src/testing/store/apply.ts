@@ -15,7 +15,7 @@ import {
 } from '../../letter/moves.ts'
 import { encodePayload } from '../../letter/payload.ts'
 import { aLetter } from '../a-letter.ts'
-import { another, checkOn, needsShared } from './check.ts'
+import { openAnother, checkOn, needsShared } from './check.ts'
 import {
   ago,
   ahead,
@@ -25,11 +25,11 @@ import {
   ids,
   newFailure,
   person,
-  sameLetter,
+  expectSameLetter,
   shortLeaseMs,
-  stored,
+  getLetter,
   worker,
-} from './stage.ts'
+} from './steps.ts'
 
 const check = checkOn('apply')
 
@@ -50,7 +50,7 @@ export const applyChecks = [
     assert.deepEqual(await store.apply([resolve(current, worker(bench))]), ['written'])
   }),
 
-  check('writes exactly what the change says', async (bench) => {
+  check('writes exactly the given change', async (bench) => {
     const { store } = bench
     await store.add([1, 2, 3, 4, 5, 6].map(() => aLetter({ tags: ['t'], metadata: { a: 1 } })))
     const [a, b, c, d, e, f] = await claim(bench)
@@ -77,10 +77,10 @@ export const applyChecks = [
       changes.map(() => 'written'),
     )
     for (const { letter, change } of changes)
-      sameLetter(await stored(store, letter.id), withChange(letter, change))
+      expectSameLetter(await getLetter(store, letter.id), withChange(letter, change))
   }),
 
-  check('writes what a person decides, through archive and back', async (bench) => {
+  check('writes the moves of a person, including archive and restore', async (bench) => {
     const { store } = bench
     const me = person(bench)
     let letter = aLetter()
@@ -89,12 +89,12 @@ export const applyChecks = [
       const change = move(letter, me, { reason: 'operator' })
       assert.deepEqual(await store.apply([change]), ['written'], change.action)
       letter = withChange(letter, change)
-      sameLetter(await stored(store, letter.id), letter)
+      expectSameLetter(await getLetter(store, letter.id), letter)
     }
     assert.equal((await claimOne(bench)).id, letter.id)
   }),
 
-  check('makes a rescheduled letter due at its time and not before', async (bench) => {
+  check('makes a rescheduled letter due at retryAt, not before', async (bench) => {
     const { store } = bench
     await store.add([aLetter()])
     const leased = await claimOne(bench)
@@ -109,19 +109,22 @@ export const applyChecks = [
     await store.add([aLetter()])
     const leased = await claimOne(bench)
     await store.apply([release(leased, worker(bench))])
-    const back = await stored(store, leased.id)
+    const back = await getLetter(store, leased.id)
     assert.deepEqual({ retries: back.retries, state: back.state }, { retries: 0, state: 'pending' })
     const again = await claimOne(bench)
     assert.deepEqual({ retries: again.retries, epoch: again.epoch }, { retries: 1, epoch: 2 })
   }),
 
-  check('lets a worker settle past the end of its lease while nobody took over', async (bench) => {
-    const { store } = bench
-    await store.add([aLetter()])
-    const leased = await claimOne(bench, { leaseMs: shortLeaseMs })
-    await bench.advance(shortLeaseMs + 50)
-    assert.deepEqual(await store.apply([resolve(leased, worker(bench))]), ['written'])
-  }),
+  check(
+    'lets a worker settle after its lease expired if no other worker took over',
+    async (bench) => {
+      const { store } = bench
+      await store.add([aLetter()])
+      const leased = await claimOne(bench, { leaseMs: shortLeaseMs })
+      await bench.advance(shortLeaseMs + 50)
+      assert.deepEqual(await store.apply([resolve(leased, worker(bench))]), ['written'])
+    },
+  ),
 
   check('refuses a worker whose lease was taken over, and changes nothing', async (bench) => {
     const { store } = bench
@@ -142,7 +145,7 @@ export const applyChecks = [
       await store.apply(late),
       late.map(() => 'conflict'),
     )
-    sameLetter(await stored(store, old.id), current)
+    expectSameLetter(await getLetter(store, old.id), current)
     assert.deepEqual(await store.apply([resolve(current, worker(bench, 'w-2'))]), ['written'])
   }),
 
@@ -151,10 +154,10 @@ export const applyChecks = [
     await store.add([aLetter()])
     const leased = await claimOne(bench)
     assert.deepEqual(await store.apply([resolve(leased, person(bench))]), ['written'])
-    const settled = await stored(store, leased.id)
+    const settled = await getLetter(store, leased.id)
     const late = exhaust(leased, worker(bench), { judged: newFailure(bench) })
     assert.deepEqual(await store.apply([late]), ['conflict'])
-    sameLetter(await stored(store, leased.id), settled)
+    expectSameLetter(await getLetter(store, leased.id), settled)
     assert.equal('lease' in settled, false)
   }),
 
@@ -167,7 +170,7 @@ export const applyChecks = [
     assert.deepEqual(await store.apply([change]), ['conflict'])
   }),
 
-  check('accepts one of many results that come at once', async (bench) => {
+  check('accepts one of many concurrent results', async (bench) => {
     const { store } = bench
     await store.add([aLetter()])
     const leased = await claimOne(bench)
@@ -177,9 +180,9 @@ export const applyChecks = [
   }),
 
   check(
-    'accepts one of two persons who act through two handles',
+    'accepts one of two concurrent changes through two handles',
     async (bench) => {
-      const other = await another(bench)
+      const other = await openAnother(bench)
       const letters = Array.from({ length: 20 }, () => aLetter())
       await bench.store.add(letters)
       const results = await Promise.all(
@@ -195,41 +198,41 @@ export const applyChecks = [
     needsShared,
   ),
 
-  check('refuses a person who decided on an older version', async (bench) => {
+  check('refuses a change that is based on an older version', async (bench) => {
     const { store } = bench
     const seen = aLetter()
     await store.add([seen])
     const me = person(bench)
     await store.apply([edit(seen, me, { priority: 'high' })])
-    const current = await stored(store, seen.id)
+    const current = await getLetter(store, seen.id)
     assert.deepEqual(await store.apply([archive(seen, me), resolve(seen, me)]), [
       'conflict',
       'conflict',
     ])
-    sameLetter(await stored(store, seen.id), current)
+    expectSameLetter(await getLetter(store, seen.id), current)
     assert.deepEqual(await store.apply([archive(current, me)]), ['written'])
   }),
 
-  check('refuses a person who did not see the claim', async (bench) => {
+  check('refuses a change that is based on the version before a claim', async (bench) => {
     const { store } = bench
     const seen = aLetter()
     await store.add([seen])
     const leased = await claimOne(bench)
     assert.deepEqual(await store.apply([archive(seen, person(bench))]), ['conflict'])
-    sameLetter(await stored(store, seen.id), leased)
+    expectSameLetter(await getLetter(store, seen.id), leased)
   }),
 
-  check('says what is missing', async (bench) => {
-    const gone = aLetter()
+  check('returns missing for a letter that does not exist', async (bench) => {
+    const absent = aLetter()
     const changes = [
-      resolve(gone, person(bench)),
-      { ...resolve(gone, person(bench)), guard: { epoch: 0 } },
+      resolve(absent, person(bench)),
+      { ...resolve(absent, person(bench)), guard: { epoch: 0 } },
     ]
     assert.deepEqual(await bench.store.apply(changes), ['missing', 'missing'])
-    assert.deepEqual(await bench.store.get([gone.id]), [])
+    assert.deepEqual(await bench.store.get([absent.id]), [])
   }),
 
-  check('writes each change on its own, in the order given', async (bench) => {
+  check('writes each change independently, in the given order', async (bench) => {
     const { store } = bench
     const me = person(bench)
     const [a, b] = [aLetter(), aLetter()]
@@ -248,7 +251,7 @@ export const applyChecks = [
   }),
 
   check(
-    'keeps the first entry and the newest of a long history, and counts the rest',
+    'keeps the first and the newest entries of a long history, and counts omitted ones',
     async (bench) => {
       const { store } = bench
       let letter = aLetter()
@@ -258,28 +261,28 @@ export const applyChecks = [
         await store.apply([change])
         letter = withChange(letter, change)
       }
-      const kept = await stored(store, letter.id)
-      sameLetter(kept, letter)
-      assert.equal(kept.history[0]!.action, 'capture')
-      assert.equal(kept.history.at(-1)!.note, 'edit 59')
-      assert.equal(kept.history.length + kept.historyOmitted, 61)
+      const actual = await getLetter(store, letter.id)
+      expectSameLetter(actual, letter)
+      assert.equal(actual.history[0]!.action, 'capture')
+      assert.equal(actual.history.at(-1)!.note, 'edit 59')
+      assert.equal(actual.history.length + actual.historyOmitted, 61)
     },
   ),
 
-  check('is not changed by what happens to a change outside', async (bench) => {
+  check('is not affected by later changes to a change object', async (bench) => {
     const { store } = bench
     const letter = aLetter()
     await store.add([letter])
     const change = edit(letter, person(bench), { tags: ['a'], metadata: { deep: { n: 1 } } })
     const expected = withChange(letter, structuredClone(change))
     await store.apply([change])
-    change.set.tags!.push('scribbled')
+    change.set.tags!.push('overwritten')
     ;(change.set.metadata!['deep'] as { n: number }).n = 2
-    change.entry.actor = 'scribbled'
-    sameLetter(await stored(store, letter.id), expected)
+    change.entry.actor = 'overwritten'
+    expectSameLetter(await getLetter(store, letter.id), expected)
   }),
 
-  check('leaves alone what a change names without a value', async (bench) => {
+  check('ignores fields of a change that are undefined', async (bench) => {
     const { store } = bench
     const letter = aLetter({ tags: ['a'], headers: { h: '1' } })
     await store.add([letter])
@@ -287,11 +290,11 @@ export const applyChecks = [
     const expected = withChange(letter, structuredClone(change))
     Object.assign(change.set, { tags: undefined, headers: undefined, retryAt: undefined })
     await store.apply([change])
-    sameLetter(await stored(store, letter.id), expected)
+    expectSameLetter(await getLetter(store, letter.id), expected)
     assert.equal((await store.find({ tag: 'a' })).items.length, 1)
   }),
 
-  check('moves a pending letter in line when its time or its priority changes', async (bench) => {
+  check('reorders a pending letter when its due time or priority changes', async (bench) => {
     const { store } = bench
     const due = ago(bench, 1000)
     const [first, second, third] = [1, 2, 3].map(() => aLetter({ retryAt: due, priority: 'low' }))
@@ -301,7 +304,7 @@ export const applyChecks = [
     assert.deepEqual(
       ids((await store.find({ order: 'due' })).items).at(-1),
       later.id,
-      'last while its time is to come',
+      'last, since it is not due yet',
     )
     await store.apply([{ ...sooner, set: { ...sooner.set, retryAt: ago(bench, 2000) } }])
     assert.deepEqual(ids((await store.find({ order: 'due' })).items)[0], later.id)
@@ -310,22 +313,22 @@ export const applyChecks = [
     assert.deepEqual(ids(await claim(bench)), ids(expected))
   }),
 
-  check('keeps lists in step with every change', async (bench) => {
+  check('updates lists with every change', async (bench) => {
     const { store } = bench
     const letter = aLetter({ fingerprint: 'f1' })
     await store.add([letter])
     const leased = await claimOne(bench)
     await store.apply([exhaust(leased, worker(bench), { judged: newFailure(bench) })])
-    const found = async (query: Parameters<typeof store.find>[0]) =>
+    const findIds = async (query: Parameters<typeof store.find>[0]) =>
       ids((await store.find(query)).items)
-    assert.deepEqual(await found({ state: 'retrying' }), [])
-    assert.deepEqual(await found({ group: 'f1' }), [])
-    assert.deepEqual(await found({ group: 'f2' }), [letter.id])
-    assert.deepEqual(await found({ state: 'exhausted', group: 'f2', order: 'settled' }), [
+    assert.deepEqual(await findIds({ state: 'retrying' }), [])
+    assert.deepEqual(await findIds({ group: 'f1' }), [])
+    assert.deepEqual(await findIds({ group: 'f2' }), [letter.id])
+    assert.deepEqual(await findIds({ state: 'exhausted', group: 'f2', order: 'settled' }), [
       letter.id,
     ])
     await store.remove({ group: 'f2' })
-    assert.deepEqual(await found({ group: 'f2' }), [])
+    assert.deepEqual(await findIds({ group: 'f2' }), [])
   }),
 ]
 

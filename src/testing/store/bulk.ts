@@ -17,7 +17,7 @@ import {
   sameLetter,
   stored,
   totalOf,
-} from './stage.ts'
+} from './steps.ts'
 
 const check = checkOn('applyAll')
 

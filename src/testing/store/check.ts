@@ -9,16 +9,15 @@ export interface StoreBench {
   /** The store's time in milliseconds. */
   now(): number
   /**
-   * Lets time pass for the store. Where time is the server's, this waits; no check asks for more
+   * Lets time pass for the store. If the server has its own clock, this waits; no check needs more
    * than 200 ms at once.
    */
   advance(ms: number): Promise<void>
   /**
-   * One more handle on the same data, as another process has one. Required when the store is
-   * shared.
+   * Another handle on the same data, as another process would have. Required for a shared store.
    */
   another?(): Promise<Store>
-  /** Closes the store and reopens its data. Required when the store is durable. */
+  /** Closes the store and reopens its data. Required for a durable store. */
   reopen?(): Promise<Store>
 }
 
@@ -26,12 +25,12 @@ export interface StoreBench {
 export interface StoreCheck {
   topic: string
   title: string
-  /** Why the check does not apply to a store with these powers. Undefined: it does. */
+  /** Why the check does not apply to a store with these powers. Undefined: it applies. */
   needs?: (powers: Powers) => string | undefined
   run: (bench: StoreBench) => Promise<void>
 }
 
-/** Names the topic once for all checks of a file. */
+/** Creates checks with the same topic. */
 export function checkOn(
   topic: string,
 ): (title: string, run: StoreCheck['run'], needs?: NonNullable<StoreCheck['needs']>) => StoreCheck {
@@ -47,14 +46,14 @@ export const needsDurable = (powers: Powers): string | undefined =>
 export const needsWakeups = (powers: Powers): string | undefined =>
   powers.wakeups === 'none' ? 'the store does not wake watchers' : undefined
 
-/** One more handle on the data of this bench. */
-export function another(bench: StoreBench): Promise<Store> {
-  if (!bench.another) throw new Error('the bench of a shared store must offer another()')
+/** Another handle on the data of this bench. */
+export function openAnother(bench: StoreBench): Promise<Store> {
+  if (!bench.another) throw new Error('the store is shared: its bench must implement another()')
   return bench.another()
 }
 
-/** The same data after a close and an open. */
-export function reopened(bench: StoreBench): Promise<Store> {
-  if (!bench.reopen) throw new Error('the bench of a durable store must offer reopen()')
+/** Closes the store of this bench and opens it again. */
+export function reopen(bench: StoreBench): Promise<Store> {
+  if (!bench.reopen) throw new Error('the store is durable: its bench must implement reopen()')
   return bench.reopen()
 }

@@ -4,7 +4,7 @@ import { ageingMs } from '../../letter/order.ts'
 import { toMs } from '../../letter/time.ts'
 import type { Store } from '../../store.ts'
 import { aLetter } from '../a-letter.ts'
-import { another, checkOn, needsShared } from './check.ts'
+import { openAnother, checkOn, needsShared } from './check.ts'
 import {
   ago,
   ahead,
@@ -13,26 +13,26 @@ import {
   claimWhenDue,
   ids,
   longLeaseMs,
-  sameLetter,
+  expectSameLetter,
   shortLeaseMs,
-  stored,
-} from './stage.ts'
+  getLetter,
+} from './steps.ts'
 
 const check = checkOn('claim')
 
-/** How far a server's clock may be from what the bench believes. */
+/** Maximum difference between the clocks of the server and the bench. */
 const toleranceMs = 5000
 const minuteMs = 60_000
 
 export const claimChecks = [
-  check('leases a due letter, and counts the retry in the same step', async (bench) => {
+  check('leases a due letter, and counts the retry in the same write', async (bench) => {
     const { store } = bench
     const letter = aLetter({ retries: 1, epoch: 4, version: 7 })
     await store.add([letter])
     const claimed = await claimOne(bench, { worker: 'w-9', leaseMs: longLeaseMs })
     const { retryAt: _, ...rest } = letter
     const { lease, updatedAt } = claimed
-    sameLetter(claimed, {
+    expectSameLetter(claimed, {
       ...rest,
       state: 'retrying',
       epoch: 5,
@@ -43,10 +43,10 @@ export const claimChecks = [
     })
     const endsInMs = toMs(lease!.expiresAt) - bench.now()
     assert.ok(Math.abs(endsInMs - longLeaseMs) < toleranceMs, `the lease ends in ${endsInMs} ms`)
-    sameLetter(await stored(store, letter.id), claimed)
+    expectSameLetter(await getLetter(store, letter.id), claimed)
   }),
 
-  check('takes only what is pending and due', async (bench) => {
+  check('claims only pending letters that are due', async (bench) => {
     const due = aLetter({ retryAt: ago(bench, 1000) })
     await bench.store.add([
       due,
@@ -64,19 +64,19 @@ export const claimChecks = [
     assert.deepEqual(await claim(bench), [])
   }),
 
-  check('takes a letter without a retryAt as due since its capture', async (bench) => {
+  check('treats a letter without retryAt as due since its capture', async (bench) => {
     const { retryAt: _, ...letter } = aLetter()
     await bench.store.add([letter])
     assert.deepEqual(ids(await claim(bench)), [letter.id])
   }),
 
-  check('takes a letter as soon as its time has come', async (bench) => {
+  check('claims a letter as soon as it is due', async (bench) => {
     const retryAt = ahead(bench, 80)
     await bench.store.add([aLetter({ retryAt })])
     assert.equal((await claimWhenDue(bench, retryAt)).length, 1)
   }),
 
-  check('never gives more than the limit, and nothing for zero', async (bench) => {
+  check('never claims more than the limit, and nothing for limit 0', async (bench) => {
     await bench.store.add([1, 2, 3, 4, 5].map(() => aLetter()))
     assert.deepEqual(await claim(bench, { limit: 0 }), [])
     assert.equal((await claim(bench, { limit: 3 })).length, 3)
@@ -84,7 +84,7 @@ export const claimChecks = [
     assert.equal((await claim(bench, { limit: 3 })).length, 0)
   }),
 
-  check('goes by priority, then due time, then id', async (bench) => {
+  check('claims by priority, then due time, then id', async (bench) => {
     const at = (ms: number): string => ago(bench, 10_000 - ms)
     const [first, second, third] = [0, 1, 2].map(() =>
       aLetter({ priority: 'high', retryAt: at(500) }),
@@ -100,7 +100,7 @@ export const claimChecks = [
     )
   }),
 
-  check('goes by priority over all queues at once', async (bench) => {
+  check('claims by priority across all queues', async (bench) => {
     const letters = priorities.flatMap((priority) =>
       ['c', 'a', 'b'].map((queue) => aLetter({ priority, queue, retryAt: ago(bench, 1000) })),
     )
@@ -111,21 +111,21 @@ export const claimChecks = [
   }),
 
   check(
-    'lifts what has waited: three steps take a low letter past a critical one',
+    'raises overdue letters: after three steps a low letter precedes a critical one',
     async (bench) => {
-      const waited = (priority: DeadLetter['priority'], ms: number): DeadLetter =>
+      const overdue = (priority: DeadLetter['priority'], ms: number): DeadLetter =>
         aLetter({ priority, retryAt: ago(bench, ms) })
-      const critical = waited('critical', minuteMs)
-      const patient = waited('low', 3 * ageingMs + 2 * minuteMs)
-      const fresh = waited('low', 3 * ageingMs - 2 * minuteMs)
-      const medium = waited('medium', ageingMs + 2 * minuteMs)
-      const high = waited('high', minuteMs)
+      const critical = overdue('critical', minuteMs)
+      const patient = overdue('low', 3 * ageingMs + 2 * minuteMs)
+      const fresh = overdue('low', 3 * ageingMs - 2 * minuteMs)
+      const medium = overdue('medium', ageingMs + 2 * minuteMs)
+      const high = overdue('high', minuteMs)
       await bench.store.add([fresh, high, medium, critical, patient])
       assert.deepEqual(ids(await claim(bench)), ids([patient, critical, fresh, medium, high]))
     },
   ),
 
-  check('keeps to the queues asked, and out of those excepted', async (bench) => {
+  check('claims only from the given queues, and not from excepted ones', async (bench) => {
     const [a, b, c] = ['a', 'b', "c'%"].map((queue) => aLetter({ queue }))
     await bench.store.add([a!, b!, c!])
     assert.deepEqual(await claim(bench, { queues: [] }), [])
@@ -137,28 +137,31 @@ export const claimChecks = [
     assert.deepEqual(ids(await claim(bench, { queues: ['a', 'b'], except: [] })), [a!.id])
   }),
 
-  check('takes over a lapsed lease with a new epoch, a counted retry and a line', async (bench) => {
-    const { store } = bench
-    await store.add([aLetter()])
-    const first = await claimOne(bench, { worker: 'w-1', leaseMs: shortLeaseMs })
-    assert.deepEqual(await claim(bench, { worker: 'w-2' }), [], 'not while the lease holds')
-    await bench.advance(shortLeaseMs + 50)
-    const second = await claimOne(bench, { worker: 'w-2' })
-    assert.equal(second.epoch, first.epoch + 1)
-    assert.equal(second.retries, first.retries + 1)
-    assert.equal(second.version, first.version + 1)
-    assert.equal(second.lease!.worker, 'w-2')
-    assert.equal(second.history.length, first.history.length + 1)
-    const { actor, action, from, to, note } = second.history.at(-1)!
-    assert.deepEqual(
-      { actor, action, from, to },
-      { actor: 'w-1', action: 'claim', from: 'retrying', to: 'retrying' },
-    )
-    assert.match(note!, /lapsed/)
-    sameLetter(await stored(store, first.id), second)
-  }),
+  check(
+    'takes over an expired lease with a new epoch, a retry and a history entry',
+    async (bench) => {
+      const { store } = bench
+      await store.add([aLetter()])
+      const first = await claimOne(bench, { worker: 'w-1', leaseMs: shortLeaseMs })
+      assert.deepEqual(await claim(bench, { worker: 'w-2' }), [], 'the lease is still valid')
+      await bench.advance(shortLeaseMs + 50)
+      const second = await claimOne(bench, { worker: 'w-2' })
+      assert.equal(second.epoch, first.epoch + 1)
+      assert.equal(second.retries, first.retries + 1)
+      assert.equal(second.version, first.version + 1)
+      assert.equal(second.lease!.worker, 'w-2')
+      assert.equal(second.history.length, first.history.length + 1)
+      const { actor, action, from, to, note } = second.history.at(-1)!
+      assert.deepEqual(
+        { actor, action, from, to },
+        { actor: 'w-1', action: 'claim', from: 'retrying', to: 'retrying' },
+      )
+      assert.match(note!, /lapsed/)
+      expectSameLetter(await getLetter(store, first.id), second)
+    },
+  ),
 
-  check('finds the one lapsed lease behind many that hold', async (bench) => {
+  check('finds one expired lease among many valid ones', async (bench) => {
     const letters = Array.from({ length: 50 }, () => aLetter())
     await bench.store.add(letters)
     const lapsing = await claim(bench, { limit: 1, leaseMs: shortLeaseMs })
@@ -167,7 +170,7 @@ export const claimChecks = [
     assert.deepEqual(ids(await claim(bench, { limit: 1 })), ids(lapsing))
   }),
 
-  check('says when the next letter becomes due', async (bench) => {
+  check('returns when the next letter becomes due', async (bench) => {
     const { store } = bench
     const soon = ahead(bench, 10 * minuteMs)
     await store.add([
@@ -175,14 +178,14 @@ export const claimChecks = [
       aLetter({ retryAt: soon, priority: 'low' }),
       aLetter({ retryAt: ahead(bench, 5 * minuteMs), queue: 'other' }),
     ])
-    const asked = { worker: 'w', limit: 1, leaseMs: longLeaseMs }
-    const orders = await store.claim({ ...asked, queues: ['orders'] })
+    const request = { worker: 'w', limit: 1, leaseMs: longLeaseMs }
+    const orders = await store.claim({ ...request, queues: ['orders'] })
     assert.deepEqual(orders, { letters: [], nextDueAt: soon })
-    const others = await store.claim({ ...asked, except: ['orders', 'other'] })
+    const others = await store.claim({ ...request, except: ['orders', 'other'] })
     assert.deepEqual(others, { letters: [] })
   }),
 
-  check('says nothing of the next letter when the limit was reached', async (bench) => {
+  check('omits nextDueAt when the limit was reached', async (bench) => {
     const { store } = bench
     await store.add([aLetter(), aLetter({ retryAt: ahead(bench, minuteMs) })])
     const full = await store.claim({ worker: 'w', limit: 1, leaseMs: longLeaseMs })
@@ -190,8 +193,8 @@ export const claimChecks = [
     assert.equal('nextDueAt' in full, false)
   }),
 
-  check('gives each letter to one of many claimers', async ({ store }) => {
-    await race(
+  check('gives each letter to one of many concurrent claims', async ({ store }) => {
+    await expectEachOnce(
       store,
       Array.from({ length: 12 }, () => store),
     )
@@ -200,8 +203,8 @@ export const claimChecks = [
   check(
     'gives each letter to one of two handles',
     async (bench) => {
-      const other = await another(bench)
-      await race(
+      const other = await openAnother(bench)
+      await expectEachOnce(
         bench.store,
         Array.from({ length: 12 }, (_, n) => (n % 2 ? other : bench.store)),
       )
@@ -210,7 +213,7 @@ export const claimChecks = [
   ),
 ]
 
-async function race(store: Store, handles: Store[]): Promise<void> {
+async function expectEachOnce(store: Store, handles: Store[]): Promise<void> {
   const letters = Array.from({ length: 100 }, () => aLetter())
   await store.add(letters)
   const claims = await Promise.all(

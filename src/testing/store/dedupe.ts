@@ -3,8 +3,8 @@ import type { DeadLetter } from '../../letter/letter.ts'
 import { archive, park, resolve, restore } from '../../letter/moves.ts'
 import type { AddResult } from '../../store.ts'
 import { aLetter } from '../a-letter.ts'
-import { another, checkOn, needsShared, type StoreBench } from './check.ts'
-import { claimOne, kinds, newFailure, person, stored, totalOf, worker } from './stage.ts'
+import { openAnother, checkOn, needsShared, type StoreBench } from './check.ts'
+import { claimOne, kinds, newFailure, person, getLetter, totalOf, worker } from './steps.ts'
 
 const check = checkOn('dedupe')
 
@@ -17,34 +17,34 @@ export const dedupeChecks = [
     const again = aLetter({ dedupeKey: key, ...newFailure(bench), queue: letter.queue })
     await store.add([letter])
     const results = await store.add([again])
-    assert.deepEqual(results, [occurred(letter, 2)])
+    assert.deepEqual(results, [duplicateOf(letter, 2)])
     assert.deepEqual(await store.get([again.id]), [])
     assert.deepEqual(await store.tally('state'), new Map([['pending', 1]]))
   }),
 
-  check('makes what is known of the failure the newer', async (bench) => {
+  check('replaces the failure with the newer one', async (bench) => {
     const { store } = bench
     const letter = aLetter({ dedupeKey: key, priority: 'low', tags: ['first'] })
     const newer = newFailure(bench)
     const again = aLetter({ dedupeKey: key, ...newer, priority: 'high', tags: ['second'] })
     await store.add([letter])
     await store.add([again])
-    const kept = await stored(store, letter.id)
-    const { failure, category, severity, recoverability, fingerprint } = kept
+    const stored = await getLetter(store, letter.id)
+    const { failure, category, severity, recoverability, fingerprint } = stored
     assert.deepEqual({ failure, category, severity, recoverability, fingerprint }, newer)
-    assert.deepEqual(kept.firstFailure, letter.firstFailure)
-    assert.equal(kept.priority, 'low')
-    assert.deepEqual(kept.tags, ['first'])
-    assert.equal(kept.version, letter.version + 1)
-    assert.equal(kept.updatedAt, again.deadLetteredAt)
-    const { action, from, to, failure: told } = kept.history.at(-1)!
+    assert.deepEqual(stored.firstFailure, letter.firstFailure)
+    assert.equal(stored.priority, 'low')
+    assert.deepEqual(stored.tags, ['first'])
+    assert.equal(stored.version, letter.version + 1)
+    assert.equal(stored.updatedAt, again.deadLetteredAt)
+    const { action, from, to, failure: entryFailure } = stored.history.at(-1)!
     assert.deepEqual(
-      { action, from, to, told },
+      { action, from, to, entryFailure },
       {
         action: 'occur',
         from: 'pending',
         to: 'pending',
-        told: { name: 'TimeoutError', message: 'no answer', category: 'timeout' },
+        entryFailure: { name: 'TimeoutError', message: 'no answer', category: 'timeout' },
       },
     )
     assert.deepEqual(await store.tally('category'), new Map([['timeout', 1]]))
@@ -53,16 +53,16 @@ export const dedupeChecks = [
     assert.equal(await totalOf(store, 'capture'), 1)
   }),
 
-  check('cuts a long message in the history, and leaves no half of a character', async (bench) => {
+  check('cuts a long message in the history without leaving a lone surrogate', async (bench) => {
     const { store } = bench
     const { failure } = newFailure(bench)
     const message = `${'x'.repeat(499)}\u{1f600}`
     const letter = aLetter({ dedupeKey: key })
     await store.add([letter])
     await store.add([aLetter({ dedupeKey: key, failure: { ...failure, message } })])
-    const kept = await stored(store, letter.id)
-    assert.equal(kept.failure.message, message)
-    assert.equal(kept.history.at(-1)!.failure!.message, `${'x'.repeat(499)}\ufffd`)
+    const stored = await getLetter(store, letter.id)
+    assert.equal(stored.failure.message, message)
+    assert.equal(stored.history.at(-1)!.failure!.message, `${'x'.repeat(499)}\ufffd`)
   }),
 
   check('counts occurrences within one batch', async ({ store }) => {
@@ -70,24 +70,24 @@ export const dedupeChecks = [
     const results = await store.add(letters)
     assert.deepEqual(results, [
       { kind: 'added' },
-      occurred(letters[0]!, 2),
-      occurred(letters[0]!, 3),
+      duplicateOf(letters[0]!, 2),
+      duplicateOf(letters[0]!, 3),
     ])
   }),
 
-  check('holds while the letter is open: leased, exhausted, parked', async (bench) => {
+  check('applies while the letter is open: leased, exhausted, parked', async (bench) => {
     const { store } = bench
     const letter = aLetter({ dedupeKey: key })
     await store.add([letter])
     const leased = await claimOne(bench)
-    assert.deepEqual(await store.add([aLetter({ dedupeKey: key })]), [occurred(letter, 2)])
+    assert.deepEqual(await store.add([aLetter({ dedupeKey: key })]), [duplicateOf(letter, 2)])
     const settled = park(leased, worker(bench), { reason: 'operator' })
     assert.deepEqual(
       await store.apply([settled]),
       ['written'],
-      'an occurrence does not take the lease',
+      'an occurrence does not end the lease',
     )
-    assert.deepEqual(await store.add([aLetter({ dedupeKey: key })]), [occurred(letter, 3)])
+    assert.deepEqual(await store.add([aLetter({ dedupeKey: key })]), [duplicateOf(letter, 3)])
   }),
 
   check('ends when the letter is resolved, archived or removed', async (bench) => {
@@ -104,30 +104,30 @@ export const dedupeChecks = [
     assert.deepEqual(await store.add([aLetter({ dedupeKey: key })]), [{ kind: 'added' }])
   }),
 
-  check('holds again when the letter is restored', async (bench) => {
+  check('applies again when the letter is restored', async (bench) => {
     const { store } = bench
     const letter = aLetter({ dedupeKey: key })
     await store.add([letter])
     await store.apply([archive(letter, person(bench))])
-    await store.apply([restore(await stored(store, letter.id), person(bench))])
-    assert.deepEqual(await store.add([aLetter({ dedupeKey: key })]), [occurred(letter, 2)])
+    await store.apply([restore(await getLetter(store, letter.id), person(bench))])
+    assert.deepEqual(await store.add([aLetter({ dedupeKey: key })]), [duplicateOf(letter, 2)])
   }),
 
-  check('restores a letter though another took its key meanwhile', async (bench) => {
+  check('restores a letter even if another letter has its key by then', async (bench) => {
     const { store } = bench
     const first = aLetter({ dedupeKey: key })
     const second = aLetter({ dedupeKey: key })
     await store.add([first])
     await store.apply([archive(first, person(bench))])
     await store.add([second])
-    const back = restore(await stored(store, first.id), person(bench))
+    const back = restore(await getLetter(store, first.id), person(bench))
     assert.deepEqual(await store.apply([back]), ['written'])
     const [result] = await store.add([aLetter({ dedupeKey: key })])
     assert.equal(result!.kind, 'duplicate')
     assert.deepEqual(await store.tally('state'), new Map([['pending', 2]]))
   }),
 
-  check('is a matter of one queue', async ({ store }) => {
+  check('applies within one queue', async ({ store }) => {
     const results = await store.add([
       aLetter({ dedupeKey: key }),
       aLetter({ dedupeKey: key, queue: 'other' }),
@@ -138,9 +138,9 @@ export const dedupeChecks = [
     assert.deepEqual(kinds(results), ['added', 'added', 'added', 'added', 'added'])
   }),
 
-  check('tells keys apart that only look alike', async ({ store }) => {
+  check('distinguishes similar keys', async ({ store }) => {
     const long = 'x'.repeat(10_000)
-    const alike = [
+    const similarKeys = [
       'a',
       'A',
       'a ',
@@ -154,28 +154,28 @@ export const dedupeChecks = [
       '%',
       '_',
     ]
-    const results = await store.add(alike.map((dedupeKey) => aLetter({ dedupeKey })))
+    const results = await store.add(similarKeys.map((dedupeKey) => aLetter({ dedupeKey })))
     assert.deepEqual(
       kinds(results),
-      alike.map(() => 'added'),
+      similarKeys.map(() => 'added'),
     )
-    const again = await store.add(alike.map((dedupeKey) => aLetter({ dedupeKey })))
+    const again = await store.add(similarKeys.map((dedupeKey) => aLetter({ dedupeKey })))
     assert.deepEqual(
       kinds(again),
-      alike.map(() => 'duplicate'),
+      similarKeys.map(() => 'duplicate'),
     )
   }),
 
-  check('is by id first', async ({ store }) => {
+  check('checks the id before the dedupeKey', async ({ store }) => {
     const letter = aLetter({ dedupeKey: key })
     await store.add([letter])
     const [result] = await store.add([letter])
     assert.deepEqual(result, { kind: 'duplicate', of: letter.id, by: 'id', occurrences: 1 })
-    assert.equal((await stored(store, letter.id)).occurrences, 1)
+    assert.equal((await getLetter(store, letter.id)).occurrences, 1)
   }),
 
   check('keeps one letter when one key is added many times at once', (bench) =>
-    storm(
+    expectOneLetter(
       bench,
       Array.from({ length: 30 }, () => bench.store),
     ),
@@ -184,8 +184,8 @@ export const dedupeChecks = [
   check(
     'keeps one letter when two handles add one key at once',
     async (bench) => {
-      const other = await another(bench)
-      await storm(
+      const other = await openAnother(bench)
+      await expectOneLetter(
         bench,
         Array.from({ length: 30 }, (_, n) => (n % 2 ? other : bench.store)),
       )
@@ -194,12 +194,15 @@ export const dedupeChecks = [
   ),
 ]
 
-function occurred(letter: DeadLetter, occurrences: number): AddResult {
+function duplicateOf(letter: DeadLetter, occurrences: number): AddResult {
   return { kind: 'duplicate', of: letter.id, by: 'dedupeKey', occurrences }
 }
 
 /** Adds one key through each handle at once. No occurrence may be lost, and none counted twice. */
-async function storm({ store }: StoreBench, handles: StoreBench['store'][]): Promise<void> {
+async function expectOneLetter(
+  { store }: StoreBench,
+  handles: StoreBench['store'][],
+): Promise<void> {
   const results = await Promise.all(
     handles.map((handle) => handle.add([aLetter({ dedupeKey: key })])),
   )

@@ -2,7 +2,17 @@ import assert from 'node:assert/strict'
 import { archive, exhaust, resolve, restore } from '../../letter/moves.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn } from './check.ts'
-import { ahead, claim, claimOne, ids, kinds, newFailure, person, stored, worker } from './stage.ts'
+import {
+  ahead,
+  claim,
+  claimOne,
+  ids,
+  kinds,
+  newFailure,
+  person,
+  getLetter,
+  worker,
+} from './steps.ts'
 
 const check = checkOn('dependencies')
 
@@ -14,16 +24,16 @@ export const dependencyChecks = [
     const first = aLetter()
     const second = aLetter({ dependsOn: [first.id] })
     await store.add([first, second])
-    const waiting = async (): Promise<string[]> =>
+    const findWaiting = async (): Promise<string[]> =>
       ids((await store.find({ state: 'pending', dependent: true })).items)
-    assert.deepEqual(await waiting(), [second.id])
+    assert.deepEqual(await findWaiting(), [second.id])
     await store.apply([resolve(first, person(bench))])
     await store.remove({ ids: [first.id] })
-    assert.deepEqual(await waiting(), [])
+    assert.deepEqual(await findWaiting(), [])
     assert.deepEqual(ids((await store.find({ dependent: false })).items), [second.id])
   }),
 
-  check('holds a letter until all it depends on is resolved', async (bench) => {
+  check('holds a letter until all its dependencies are resolved', async (bench) => {
     const { store } = bench
     const [first, second] = [aLetter({ queue: 'a' }), aLetter({ queue: 'b' })]
     const dependent = aLetter({ dependsOn: [first.id, second.id], priority: 'critical' })
@@ -36,30 +46,27 @@ export const dependencyChecks = [
     assert.equal((await claimOne(bench)).id, dependent.id)
   }),
 
-  check(
-    'holds a letter whose dependency is not there, until it comes and is resolved',
-    async (bench) => {
-      const { store } = bench
-      const late = aLetter()
-      const dependent = aLetter({ dependsOn: [late.id] })
-      await store.add([dependent, aLetter({ dependsOn: [missing] })])
-      assert.deepEqual(await claim(bench), [])
-      await store.add([late])
-      const head = await claimOne(bench)
-      assert.equal(head.id, late.id)
-      await store.apply([resolve(head, worker(bench))])
-      assert.equal((await claimOne(bench)).id, dependent.id)
-    },
-  ),
+  check('holds a letter until its missing dependency is added and resolved', async (bench) => {
+    const { store } = bench
+    const late = aLetter()
+    const dependent = aLetter({ dependsOn: [late.id] })
+    await store.add([dependent, aLetter({ dependsOn: [missing] })])
+    assert.deepEqual(await claim(bench), [])
+    await store.add([late])
+    const head = await claimOne(bench)
+    assert.equal(head.id, late.id)
+    await store.apply([resolve(head, worker(bench))])
+    assert.equal((await claimOne(bench)).id, dependent.id)
+  }),
 
-  check('sees that a dependency was resolved before', async (bench) => {
+  check('does not wait for a dependency that is already resolved', async (bench) => {
     const resolved = aLetter({ state: 'resolved' })
     const dependent = aLetter({ dependsOn: [resolved.id, resolved.id] })
     await bench.store.add([resolved, dependent, aLetter({ dependsOn: [resolved.id, missing] })])
     assert.deepEqual(ids(await claim(bench)), [dependent.id])
   }),
 
-  check('sees a dependency that is added resolved', async (bench) => {
+  check('stops waiting when a dependency is added as resolved', async (bench) => {
     const resolved = aLetter({ state: 'resolved' })
     const dependent = aLetter({ dependsOn: [resolved.id] })
     await bench.store.add([dependent])
@@ -67,38 +74,41 @@ export const dependencyChecks = [
     assert.deepEqual(ids(await claim(bench)), [dependent.id])
   }),
 
-  check('waits for the letter that is kept, whatever comes under its id', async (bench) => {
+  check('waits for the stored letter, even if another one with its id is added', async (bench) => {
     const { store } = bench
     const head = aLetter({ state: 'parked' })
     await store.add([head])
     const other = { ...aLetter({ state: 'resolved' }), id: head.id }
     const dependent = aLetter({ dependsOn: [head.id] })
     assert.deepEqual(kinds(await store.add([other, dependent])), ['duplicate', 'added'])
-    const kept = aLetter({ dependsOn: [head.id] })
-    const coming = [{ letter: other }, { letter: kept, waitsFor: [head.id] }]
-    assert.deepEqual(await store.keep(coming), ['conflict', 'written'])
+    const late = aLetter({ dependsOn: [head.id] })
+    const writes = [{ letter: other }, { letter: late, waitsFor: [head.id] }]
+    assert.deepEqual(await store.keep(writes), ['conflict', 'written'])
     assert.deepEqual(await claim(bench), [])
     assert.equal((await store.find({ dependent: true })).items.length, 2)
   }),
 
-  check('takes exhausted, parked, archived and removed for unresolved', async (bench) => {
-    const { store } = bench
-    const head = aLetter()
-    const others = [
-      aLetter({ state: 'parked' }),
-      aLetter({ state: 'archived', archivedFrom: 'parked' }),
-    ]
-    await store.add([head, ...others])
-    await store.add([head, ...others].map(({ id }) => aLetter({ dependsOn: [id] })))
-    const claimed = await claimOne(bench)
-    await store.apply([exhaust(claimed, worker(bench), { judged: newFailure(bench) })])
-    assert.deepEqual(await claim(bench), [])
-    await store.remove({ ids: [head.id] })
-    assert.deepEqual(await claim(bench), [])
-  }),
+  check(
+    'treats exhausted, parked, archived and removed dependencies as unresolved',
+    async (bench) => {
+      const { store } = bench
+      const head = aLetter()
+      const others = [
+        aLetter({ state: 'parked' }),
+        aLetter({ state: 'archived', archivedFrom: 'parked' }),
+      ]
+      await store.add([head, ...others])
+      await store.add([head, ...others].map(({ id }) => aLetter({ dependsOn: [id] })))
+      const claimed = await claimOne(bench)
+      await store.apply([exhaust(claimed, worker(bench), { judged: newFailure(bench) })])
+      assert.deepEqual(await claim(bench), [])
+      await store.remove({ ids: [head.id] })
+      assert.deepEqual(await claim(bench), [])
+    },
+  ),
 
   check(
-    'stays free when what it depended on is archived, restored or removed after it was resolved',
+    'does not wait again when a resolved dependency is archived, restored or removed',
     async (bench) => {
       const { store } = bench
       const [first, second] = [aLetter({ queue: 'x' }), aLetter({ queue: 'x' })]
@@ -110,18 +120,18 @@ export const dependencyChecks = [
       await store.add(dependents)
       const me = person(bench)
       await store.apply([resolve(first, me), resolve(second, me)])
-      await store.apply([archive(await stored(store, first.id), me)])
+      await store.apply([archive(await getLetter(store, first.id), me)])
       await store.remove({ ids: [second.id] })
       const late = aLetter({ dependsOn: [first.id] })
       await store.add([late])
       await bench.advance(120)
       assert.deepEqual(ids(await claim(bench)).toSorted(), ids([...dependents, late]))
-      await store.apply([restore(await stored(store, first.id), me)])
-      assert.equal((await stored(store, first.id)).state, 'resolved')
+      await store.apply([restore(await getLetter(store, first.id), me)])
+      assert.equal((await getLetter(store, first.id)).state, 'resolved')
     },
   ),
 
-  check('keeps the lane waiting for a head that waits', async (bench) => {
+  check('holds a lane while its head waits for a dependency', async (bench) => {
     const { store } = bench
     const dependency = aLetter({ queue: 'x', state: 'parked' })
     const [head, next] = [
@@ -134,12 +144,12 @@ export const dependencyChecks = [
     assert.equal((await claimOne(bench)).id, head.id)
   }),
 
-  check('does not announce letters that wait for others', async ({ store }) => {
+  check('ignores letters that wait for others in nextDueAt', async ({ store }) => {
     await store.add([aLetter({ dependsOn: [missing] })])
     assert.deepEqual(await store.claim({ worker: 'w', limit: 5, leaseMs: 100 }), { letters: [] })
   }),
 
-  check('frees many at once', async (bench) => {
+  check('releases many dependents at once', async (bench) => {
     const { store } = bench
     const root = aLetter({ state: 'parked' })
     const dependents = Array.from({ length: 20 }, () => aLetter({ dependsOn: [root.id] }))

@@ -3,7 +3,7 @@ import { states, type DeadLetter, type Payload } from '../../letter/letter.ts'
 import { edit, resolve, withChange } from '../../letter/moves.ts'
 import type { Store, StoredLetter, Total } from '../../store.ts'
 import { aLetter } from '../a-letter.ts'
-import { checkOn, needsDurable, needsWakeups, reopened } from './check.ts'
+import { checkOn, needsDurable, needsWakeups, reopen } from './check.ts'
 import { mixedLetters } from './mixed.ts'
 import {
   ago,
@@ -13,23 +13,23 @@ import {
   ids,
   longLeaseMs,
   person,
-  sameLetter,
-  stored as current,
+  expectSameLetter,
+  getLetter,
   worker,
-} from './stage.ts'
+} from './steps.ts'
 
 const check = checkOn('keep')
 
-const gone = '00000000-0000-7000-8000-000000000000'
+const missingId = '00000000-0000-7000-8000-000000000000'
 const at = '2026-01-02T00:00:00.000Z'
 
-const text = (words: string, version: number): Payload => {
-  const bytes = new TextEncoder().encode(words)
+const textPayload = (text: string, version: number): Payload => {
+  const bytes = new TextEncoder().encode(text)
   return { bytes, contentType: 'text/plain', size: bytes.length, version }
 }
 
-/** A letter that has lived: everything that moves and claims change is unlike it was at capture. */
-function aVeteran(overrides: Partial<DeadLetter> = {}): DeadLetter {
+/** A letter with a long history: every field that moves and claims change differs from capture. */
+function anOldLetter(overrides: Partial<DeadLetter> = {}): DeadLetter {
   const [first] = aLetter().history
   const later = Array.from({ length: 49 }, (_, n) => ({
     at,
@@ -62,15 +62,15 @@ function aVeteran(overrides: Partial<DeadLetter> = {}): DeadLetter {
   })
 }
 
-/** Equal as far as a copy goes: bytes as bytes, waits in any order. */
-function same(actual: StoredLetter | undefined, expected: StoredLetter): void {
-  assert.ok(actual, `the letter ${expected.letter.id} is kept`)
-  sameLetter(actual.letter, expected.letter)
+/** Equal letters, payloads and dependencies. Dependencies may be in any order. */
+function expectSame(actual: StoredLetter | undefined, expected: StoredLetter): void {
+  assert.ok(actual, `letter ${expected.letter.id} is not stored`)
+  expectSameLetter(actual.letter, expected.letter)
   assert.deepEqual(plain(actual.original), plain(expected.original))
   assert.deepEqual(
     (actual.waitsFor ?? []).toSorted(),
     (expected.waitsFor ?? []).toSorted(),
-    `what ${expected.letter.id} waits for`,
+    `dependencies of letter ${expected.letter.id}`,
   )
 }
 
@@ -78,15 +78,15 @@ function plain(payload: Payload | undefined): unknown {
   return payload && { ...payload, bytes: Uint8Array.from(payload.bytes) }
 }
 
-async function sameAll(store: Store, expected: readonly StoredLetter[]): Promise<void> {
+async function expectAllSame(store: Store, expected: readonly StoredLetter[]): Promise<void> {
   const actual = await store.stored(expected.map(({ letter }) => letter.id))
   assert.equal(actual.length, expected.length)
-  for (const [n, one] of expected.entries()) same(actual[n], one)
+  for (const [n, one] of expected.entries()) expectSame(actual[n], one)
 }
 
 export const keepChecks = [
-  check('keeps letters of every state as they are', async ({ store }) => {
-    const letters = [...mixedLetters(), ...states.map((state) => aVeteran({ state }))]
+  check('stores letters of every state unchanged', async ({ store }) => {
+    const letters = [...mixedLetters(), ...states.map((state) => anOldLetter({ state }))]
     const expected = letters.map((letter): StoredLetter =>
       letter.dependsOn?.length ? { letter, waitsFor: letter.dependsOn } : { letter },
     )
@@ -94,15 +94,15 @@ export const keepChecks = [
       await store.keep(expected),
       letters.map(() => 'written'),
     )
-    await sameAll(store, expected)
+    await expectAllSame(store, expected)
     const inOrder = letters.map((letter) => letter.id).toSorted()
     const page = await store.find({ state: [...states], order: 'oldest', limit: 1000 })
     assert.deepEqual(ids(page.items), inOrder)
     assert.deepEqual(await store.keep([]), [])
-    assert.deepEqual(await store.stored([gone]), [])
+    assert.deepEqual(await store.stored([missingId]), [])
   }),
 
-  check('counts kept letters where they stand, and nothing in the totals', async ({ store }) => {
+  check('counts stored letters in tallies, but not in totals', async ({ store }) => {
     const letters = mixedLetters()
     await store.keep(letters.map((letter) => ({ letter })))
     const expected = new Map<string, number>()
@@ -113,37 +113,37 @@ export const keepChecks = [
     assert.deepEqual(await store.totals(), [])
   }),
 
-  check('carries both payloads of an edited letter', async (bench) => {
+  check('stores both payloads of an edited letter', async (bench) => {
     const { store } = bench
-    const letter = aVeteran({ payload: text('third', 3), state: 'parked' })
-    const original = text('first', 1)
+    const letter = anOldLetter({ payload: textPayload('third', 3), state: 'parked' })
+    const original = textPayload('first', 1)
     await store.keep([{ letter, original }])
-    await sameAll(store, [{ letter, original }])
+    await expectAllSame(store, [{ letter, original }])
     assert.deepEqual(plain(await store.original(letter.id)), plain(original))
-    const change = edit(letter, person(bench), { payload: text('fourth', 4) })
+    const change = edit(letter, person(bench), { payload: textPayload('fourth', 4) })
     assert.deepEqual(await store.apply([change]), ['written'])
-    await sameAll(store, [{ letter: withChange(letter, change), original }])
+    await expectAllSame(store, [{ letter: withChange(letter, change), original }])
   }),
 
-  check('tells the captured payload of a letter that was edited here', async (bench) => {
+  check('returns the captured payload of a letter that was edited in this store', async (bench) => {
     const { store } = bench
-    const [edited, other] = [aLetter({ payload: text('first', 1) }), aLetter()]
+    const [edited, other] = [aLetter({ payload: textPayload('first', 1) }), aLetter()]
     await store.add([edited, other])
-    const change = edit(edited, person(bench), { payload: text('second', 2) })
+    const change = edit(edited, person(bench), { payload: textPayload('second', 2) })
     await store.apply([change, edit(other, person(bench), { tags: ['t'] })])
     const [one, two] = await store.stored([edited.id, other.id])
-    same(one, { letter: withChange(edited, change), original: edited.payload })
+    expectSame(one, { letter: withChange(edited, change), original: edited.payload })
     assert.equal(two!.original, undefined)
   }),
 
-  check('does not look at dedupe keys', async (bench) => {
+  check('ignores dedupe keys', async (bench) => {
     const { store } = bench
     const letters = [1, 2].map(() => aLetter({ dedupeKey: 'k' }))
     assert.deepEqual(await store.keep(letters.map((letter) => ({ letter }))), [
       'written',
       'written',
     ])
-    await sameAll(
+    await expectAllSame(
       store,
       letters.map((letter) => ({ letter })),
     )
@@ -156,38 +156,41 @@ export const keepChecks = [
     })
   }),
 
-  check('leaves a lease where it is: fenced, and claimed again when it lapses', async (bench) => {
-    const { store } = bench
-    const leased = (worker: string, expiresAt: string): DeadLetter =>
-      aVeteran({ state: 'retrying', lease: { worker, epoch: 44, expiresAt } })
-    const living = leased('far-away', ahead(bench, longLeaseMs))
-    const lapsed = leased('dead', ago(bench, 1000))
-    await store.keep([{ letter: living }, { letter: lapsed }])
-    const taken = await claimOne(bench)
-    assert.deepEqual([taken.id, taken.epoch, taken.version], [lapsed.id, 45, 91])
-    const far = worker(bench, 'far-away')
-    assert.deepEqual(await store.apply([resolve(lapsed, far), resolve(living, far)]), [
-      'conflict',
-      'written',
-    ])
-  }),
+  check(
+    'keeps a lease: its worker can settle, and it is claimed again after it expires',
+    async (bench) => {
+      const { store } = bench
+      const leased = (worker: string, expiresAt: string): DeadLetter =>
+        anOldLetter({ state: 'retrying', lease: { worker, epoch: 44, expiresAt } })
+      const valid = leased('live-worker', ahead(bench, longLeaseMs))
+      const lapsed = leased('dead-worker', ago(bench, 1000))
+      await store.keep([{ letter: valid }, { letter: lapsed }])
+      const claimed = await claimOne(bench)
+      assert.deepEqual([claimed.id, claimed.epoch, claimed.version], [lapsed.id, 45, 91])
+      const liveWorker = worker(bench, 'live-worker')
+      assert.deepEqual(
+        await store.apply([resolve(lapsed, liveWorker), resolve(valid, liveWorker)]),
+        ['conflict', 'written'],
+      )
+    },
+  ),
 
-  check('puts a newer version in the place of an older one, whole', async (bench) => {
+  check('replaces an older version completely', async (bench) => {
     const { store } = bench
-    const old = aVeteran({ payload: text('two', 2), lane: 'l', dependsOn: [gone] })
-    await store.keep([{ letter: old, original: text('one', 1), waitsFor: [gone] }])
-    const next = aVeteran({
+    const old = anOldLetter({ payload: textPayload('two', 2), lane: 'l', dependsOn: [missingId] })
+    await store.keep([{ letter: old, original: textPayload('one', 1), waitsFor: [missingId] }])
+    const next = anOldLetter({
       id: old.id,
       version: 91,
       queue: 'mail',
       state: 'parked',
       tags: ['green'],
-      payload: text('new', 1),
+      payload: textPayload('new', 1),
       history: old.history.slice(0, 3),
       historyOmitted: 0,
     })
     assert.deepEqual(await store.keep([{ letter: next }]), ['written'])
-    await sameAll(store, [{ letter: next }])
+    await expectAllSame(store, [{ letter: next }])
     assert.deepEqual(plain(await store.original(old.id)), plain(next.payload))
     assert.deepEqual(await store.tally('tag'), new Map([['green', 1]]))
     assert.deepEqual(await store.tally('queue'), new Map([['mail', 1]]))
@@ -195,31 +198,31 @@ export const keepChecks = [
     assert.deepEqual(await claim(bench), [])
   }),
 
-  check('leaves a letter alone that is as new or newer', async ({ store }) => {
-    const letter = aVeteran()
+  check('does not replace a letter of the same or a newer version', async ({ store }) => {
+    const letter = anOldLetter()
     await store.keep([{ letter }])
     const others = [90, 12].map((version) => ({
-      letter: aVeteran({ id: letter.id, version, queue: 'mail' }),
+      letter: anOldLetter({ id: letter.id, version, queue: 'mail' }),
     }))
     assert.deepEqual(await store.keep(others), ['conflict', 'conflict'])
-    await sameAll(store, [{ letter }])
+    await expectAllSame(store, [{ letter }])
     assert.deepEqual(await store.tally('queue'), new Map([['orders', 1]]))
   }),
 
-  check('waits for what the letter still waited for, and for nothing else', async (bench) => {
+  check('waits only for the ids in waitsFor', async (bench) => {
     const { store } = bench
     const root = aLetter({ state: 'parked' })
-    const half = aLetter({ dependsOn: [gone, root.id] })
-    const free = aLetter({ dependsOn: [gone] })
+    const half = aLetter({ dependsOn: [missingId, root.id] })
+    const free = aLetter({ dependsOn: [missingId] })
     await store.keep([{ letter: half, waitsFor: [root.id] }, { letter: free }, { letter: root }])
-    await sameAll(store, [{ letter: half, waitsFor: [root.id] }, { letter: free }])
+    await expectAllSame(store, [{ letter: half, waitsFor: [root.id] }, { letter: free }])
     assert.equal((await claimOne(bench)).id, free.id)
     await store.apply([resolve(root, person(bench))])
     assert.deepEqual((await store.stored([half.id]))[0]!.waitsFor ?? [], [])
     assert.equal((await claimOne(bench)).id, half.id)
   }),
 
-  check('frees whoever waits for a letter that comes resolved', async (bench) => {
+  check('releases dependents of a letter that is stored as resolved', async (bench) => {
     const { store } = bench
     const root = aLetter({ state: 'parked' })
     const [early, late] = [1, 2].map(() => aLetter({ dependsOn: [root.id] }))
@@ -231,7 +234,7 @@ export const keepChecks = [
     assert.deepEqual(ids(await claim(bench)), [early!.id, late!.id])
   }),
 
-  check('keeps the order of a lane, whatever comes first', async (bench) => {
+  check('keeps the order of a lane, whatever is written first', async (bench) => {
     const { store } = bench
     const [first, second] = [1, 2].map(() => aLetter({ lane: 'l' }))
     await store.keep([{ letter: second! }])
@@ -242,7 +245,7 @@ export const keepChecks = [
     assert.equal((await claimOne(bench)).id, second!.id)
   }),
 
-  check('sets totals, and counts on from there', async ({ store }) => {
+  check('sets totals, and continues counting from them', async ({ store }) => {
     const total = (overrides: Partial<Total>): Total => ({
       action: 'capture',
       queue: 'orders',
@@ -257,45 +260,45 @@ export const keepChecks = [
     const others = [total({ action: 'remove' }), total({ queue: "it's", priority: 'low' })]
     await store.keepTotals([total({ count: 1 }), ...others])
     await store.keepTotals([total({})])
-    assert.deepEqual(sorted(await store.totals()), sorted([total({}), ...others]))
+    assert.deepEqual(sortTotals(await store.totals()), sortTotals([total({}), ...others]))
     await store.add([aLetter({ retries: 7, backoffMs: 0.5 })])
     const grown = total({ count: 41, retries: 16, maxRetries: 7, backoffMs: 1501 })
-    assert.deepEqual(sorted(await store.totals()), sorted([grown, ...others]))
+    assert.deepEqual(sortTotals(await store.totals()), sortTotals([grown, ...others]))
     await store.keepTotals([])
   }),
 
-  check('takes many at once, and answers in order', async ({ store }) => {
+  check('stores many letters in one call, and returns results in order', async ({ store }) => {
     const letters = Array.from({ length: 600 }, () => ({ letter: aLetter() }))
     await store.keep([letters[300]!])
     const expected = letters.map((_, n) => (n === 300 ? 'conflict' : 'written'))
     assert.deepEqual(await store.keep(letters), expected)
-    const wanted = letters.map(({ letter }) => letter.id).toReversed()
-    const got = await store.stored(wanted)
-    assert.deepEqual(ids(got.map(({ letter }) => letter)), wanted)
+    const reversed = letters.map(({ letter }) => letter.id).toReversed()
+    const got = await store.stored(reversed)
+    assert.deepEqual(ids(got.map(({ letter }) => letter)), reversed)
   }),
 
-  check('shares nothing with the caller', async ({ store }) => {
+  check('is not affected by later changes to the given objects', async ({ store }) => {
     const letter = aLetter({ metadata: { a: 1 } })
     await store.keep([{ letter }])
     letter.metadata['a'] = 2
     const [got] = await store.stored([letter.id])
     got!.letter.metadata['a'] = 3
-    assert.deepEqual((await current(store, letter.id)).metadata, { a: 1 })
+    assert.deepEqual((await getLetter(store, letter.id)).metadata, { a: 1 })
   }),
 
   check(
-    'keeps letters over a restart',
+    'keeps letters across a restart',
     async (bench) => {
-      const letter = aVeteran({ payload: text('two', 2), dependsOn: [gone] })
-      const expected = { letter, original: text('one', 1), waitsFor: [gone] }
+      const letter = anOldLetter({ payload: textPayload('two', 2), dependsOn: [missingId] })
+      const expected = { letter, original: textPayload('one', 1), waitsFor: [missingId] }
       await bench.store.keep([expected])
-      await sameAll(await reopened(bench), [expected])
+      await expectAllSame(await reopen(bench), [expected])
     },
     needsDurable,
   ),
 
   check(
-    'wakes a watcher when a letter is kept that is due',
+    'wakes a watcher when a due letter is stored',
     async ({ store }) => {
       const woken = new Promise<void>((wake) => void store.watch(wake))
       await store.keep([{ letter: aLetter() }])
@@ -305,7 +308,7 @@ export const keepChecks = [
   ),
 ]
 
-function sorted(totals: readonly Total[]): Total[] {
+function sortTotals(totals: readonly Total[]): Total[] {
   const key = ({ action, queue, priority }: Total): string => `${action} ${queue} ${priority}`
   return totals.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
 }

@@ -13,9 +13,9 @@ import {
   newFailure,
   person,
   shortLeaseMs,
-  stored,
+  getLetter,
   worker,
-} from './stage.ts'
+} from './steps.ts'
 
 const check = checkOn('lanes')
 
@@ -23,7 +23,7 @@ const inLane = (overrides: Partial<DeadLetter> = {}): DeadLetter =>
   aLetter({ lane: 'l', ...overrides })
 
 export const laneChecks = [
-  check('gives one letter of a lane at a time, in the order of capture', async (bench) => {
+  check('claims one letter of a lane at a time, in the order of capture', async (bench) => {
     const letters = [inLane({ priority: 'low' }), inLane({ priority: 'critical' }), inLane()]
     await bench.store.add(letters.toReversed())
     for (const expected of letters) {
@@ -34,7 +34,7 @@ export const laneChecks = [
     assert.deepEqual(await claim(bench), [])
   }),
 
-  check('waits for a head that is not due, or fails and is to run again', async (bench) => {
+  check('waits for a head that is rescheduled', async (bench) => {
     const { store } = bench
     const [head, next] = [inLane(), inLane()]
     await store.add([head, next])
@@ -45,7 +45,7 @@ export const laneChecks = [
     assert.deepEqual(ids(await claimWhenDue(bench, again.retryAt)), [head.id])
   }),
 
-  check('goes on when the head is exhausted, parked, archived or removed', async (bench) => {
+  check('continues when the head is exhausted, parked, archived or removed', async (bench) => {
     const { store } = bench
     const letters = [1, 2, 3, 4, 5].map(() => inLane())
     await store.add(letters)
@@ -57,7 +57,7 @@ export const laneChecks = [
     assert.equal((await claimOne(bench)).id, letters[4]!.id)
   }),
 
-  check('gives the lapsed head again, and not the next one', async (bench) => {
+  check('claims a head with an expired lease again, not the next letter', async (bench) => {
     await bench.store.add([inLane(), inLane()])
     const head = await claimOne(bench, { leaseMs: shortLeaseMs })
     await bench.advance(shortLeaseMs + 50)
@@ -66,7 +66,7 @@ export const laneChecks = [
     assert.equal(again.epoch, head.epoch + 1)
   }),
 
-  check('gives the lane back to an older letter that is active again', async (bench) => {
+  check('claims an older letter first when it becomes active again', async (bench) => {
     const { store } = bench
     const [older, younger] = [inLane({ state: 'parked' }), inLane()]
     await store.add([older, younger])
@@ -78,7 +78,7 @@ export const laneChecks = [
   }),
 
   check(
-    'gives nothing of a lane while one of it is in flight, though an older one is active again',
+    'claims nothing of a lane with a letter in flight, even if an older one becomes active',
     async (bench) => {
       const { store } = bench
       const [older, younger] = [inLane({ state: 'parked' }), inLane()]
@@ -92,17 +92,20 @@ export const laneChecks = [
     },
   ),
 
-  check('gives a lapsed letter again before an older one that is active again', async (bench) => {
-    const { store } = bench
-    const [older, younger] = [inLane({ state: 'parked' }), inLane()]
-    await store.add([older, younger])
-    await claimOne(bench, { leaseMs: shortLeaseMs })
-    await store.apply([retry(older, person(bench))])
-    await bench.advance(shortLeaseMs + 50)
-    assert.deepEqual(ids(await claim(bench)), [younger.id])
-  }),
+  check(
+    'claims a letter with an expired lease before an older one that became active',
+    async (bench) => {
+      const { store } = bench
+      const [older, younger] = [inLane({ state: 'parked' }), inLane()]
+      await store.add([older, younger])
+      await claimOne(bench, { leaseMs: shortLeaseMs })
+      await store.apply([retry(older, person(bench))])
+      await bench.advance(shortLeaseMs + 50)
+      assert.deepEqual(ids(await claim(bench)), [younger.id])
+    },
+  ),
 
-  check('gives the lane to an older letter that is added later', async (bench) => {
+  check('claims an older letter first even if it is added later', async (bench) => {
     const { store } = bench
     const [older, younger] = [inLane(), inLane()]
     await store.add([younger])
@@ -110,7 +113,7 @@ export const laneChecks = [
     assert.equal((await claimOne(bench)).id, older.id)
   }),
 
-  check('lets other lanes, other queues and letters without a lane pass', async (bench) => {
+  check('does not hold other lanes, other queues or letters without a lane', async (bench) => {
     const letters = [
       inLane(),
       inLane({ lane: 'm' }),
@@ -122,7 +125,7 @@ export const laneChecks = [
     assert.deepEqual(ids(await claim(bench)).toSorted(), ids(letters))
   }),
 
-  check('does not let held letters use up the limit', async (bench) => {
+  check('does not count held letters towards the limit', async (bench) => {
     await bench.store.add([inLane({ retryAt: ahead(bench, 3_600_000) })])
     await bench.store.add(Array.from({ length: 30 }, () => inLane({ priority: 'critical' })))
     const free = aLetter({ priority: 'low', retryAt: ago(bench, 1) })
@@ -130,7 +133,7 @@ export const laneChecks = [
     assert.deepEqual(ids(await claim(bench, { limit: 1 })), [free.id])
   }),
 
-  check('does not announce letters that wait for their lane', async (bench) => {
+  check('ignores letters that wait for their lane in nextDueAt', async (bench) => {
     const { store } = bench
     const headDueAt = ahead(bench, 3_600_000)
     await store.add([
@@ -142,19 +145,22 @@ export const laneChecks = [
     assert.equal(nextDueAt, headDueAt)
   }),
 
-  check('holds a failing head until its budget is spent, then goes on in order', async (bench) => {
-    const { store } = bench
-    const letters = [1, 2, 3].map(() => inLane({ maxRetries: 2 }))
-    await store.add(letters)
-    const ran: string[] = []
-    for (let run = 0; run < 5; run++) ran.push(await runHead(bench, letters[0]!.id))
-    const [poison, second, third] = ids(letters)
-    assert.deepEqual(ran, [poison, poison, second, third, 'none'])
-    assert.equal((await stored(store, poison!)).state, 'exhausted')
-  }),
+  check(
+    'holds a lane until a failing head is exhausted, then continues in order',
+    async (bench) => {
+      const { store } = bench
+      const letters = [1, 2, 3].map(() => inLane({ maxRetries: 2 }))
+      await store.add(letters)
+      const ran: string[] = []
+      for (let run = 0; run < 5; run++) ran.push(await runHead(bench, letters[0]!.id))
+      const [poison, second, third] = ids(letters)
+      assert.deepEqual(ran, [poison, poison, second, third, 'none'])
+      assert.equal((await getLetter(store, poison!)).state, 'exhausted')
+    },
+  ),
 ]
 
-/** One turn of a worker for which the poison letter always fails. Answers which letter ran. */
+/** Runs the next letter; the poison letter always fails. Returns the id of the letter that ran. */
 async function runHead(bench: StoreBench, poison: string): Promise<string> {
   const [head] = await claim(bench, { limit: 1 })
   if (!head) return 'none'

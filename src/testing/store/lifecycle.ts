@@ -1,17 +1,25 @@
 import assert from 'node:assert/strict'
 import { resolve } from '../../letter/moves.ts'
 import { aLetter } from '../a-letter.ts'
-import { another, checkOn, needsDurable, needsShared, reopened } from './check.ts'
-import { claimOne, ids, person, rejectsWith, sameLetter, stored, worker } from './stage.ts'
+import { openAnother, checkOn, needsDurable, needsShared, reopen } from './check.ts'
+import {
+  claimOne,
+  ids,
+  person,
+  expectRejection,
+  expectSameLetter,
+  getLetter,
+  worker,
+} from './steps.ts'
 
 const check = checkOn('lifecycle')
 
 export const lifecycleChecks = [
-  check('opens twice without harm', async ({ store }) => {
+  check('can be opened twice', async ({ store }) => {
     const letter = aLetter()
     await store.add([letter])
     await store.open()
-    sameLetter(await stored(store, letter.id), letter)
+    expectSameLetter(await getLetter(store, letter.id), letter)
   }),
 
   check('is empty at first', async ({ store }) => {
@@ -21,7 +29,7 @@ export const lifecycleChecks = [
     assert.deepEqual(await store.claim({ worker: 'w', limit: 5, leaseMs: 100 }), { letters: [] })
   }),
 
-  check('says who it is', async ({ store }) => {
+  check('has valid powers', async ({ store }) => {
     assert.equal(typeof store.powers.kind, 'string')
     assert.equal(typeof store.powers.durable, 'boolean')
     assert.equal(typeof store.powers.shared, 'boolean')
@@ -29,7 +37,7 @@ export const lifecycleChecks = [
     assert.ok(['none', 'local', 'all'].includes(store.powers.wakeups))
   }),
 
-  check('is healthy while open, and still answers when closed', async ({ store }) => {
+  check('is healthy while open, and unhealthy when closed', async ({ store }) => {
     const open = await store.health()
     assert.deepEqual({ ok: open.ok, problems: open.problems }, { ok: true, problems: [] })
     await store.close()
@@ -38,14 +46,14 @@ export const lifecycleChecks = [
     assert.ok(closed.problems.length > 0)
   }),
 
-  check('closes twice, and refuses every verb afterwards', async (bench) => {
+  check('can be closed twice, and rejects every call afterwards', async (bench) => {
     const { store } = bench
     const letter = aLetter()
     await store.add([letter])
     await store.close()
     await store.close()
     const change = resolve(letter, person(bench))
-    const verbs: (() => Promise<unknown>)[] = [
+    const calls: (() => Promise<unknown>)[] = [
       () => store.add([aLetter()]),
       () => store.get([letter.id]),
       () => store.original(letter.id),
@@ -61,17 +69,17 @@ export const lifecycleChecks = [
       () => store.records.list('kind'),
       () => store.records.remove('kind', 'id'),
     ]
-    for (const verb of verbs) await rejectsWith('CLOSED', verb)
+    for (const call of calls) await expectRejection('CLOSED', call)
   }),
 
-  check('waits for what is in flight before it closes', async ({ store }) => {
+  check('waits for calls in flight before it closes', async ({ store }) => {
     const added = store.add([aLetter(), aLetter()])
     await store.close()
     assert.deepEqual(await added, [{ kind: 'added' }, { kind: 'added' }])
   }),
 
   check(
-    'keeps everything over a close and an open',
+    'keeps all data across a restart',
     async (bench) => {
       const { store } = bench
       const letter = aLetter({
@@ -84,35 +92,35 @@ export const lifecycleChecks = [
       await store.records.put('kind', 'id', { a: 1 })
       await claimOne(bench)
       const before = {
-        letter: await stored(store, letter.id),
+        letter: await getLetter(store, letter.id),
         tally: await store.tally('queue'),
         totals: await store.totals(),
         record: await store.records.get('kind', 'id'),
       }
-      const again = await reopened(bench)
-      sameLetter(await stored(again, letter.id), before.letter)
+      const again = await reopen(bench)
+      expectSameLetter(await getLetter(again, letter.id), before.letter)
       assert.deepEqual(await again.tally('queue'), before.tally)
       assert.deepEqual(await again.totals(), before.totals)
       assert.deepEqual(await again.records.get('kind', 'id'), before.record)
       const settled = await again.apply([resolve(before.letter, worker(bench))])
-      assert.deepEqual(settled, ['written'], 'a lease outlives the restart')
+      assert.deepEqual(settled, ['written'], 'the lease survives the restart')
     },
     needsDurable,
   ),
 
   check(
-    'shows at once to one handle what another wrote',
+    'shows the writes of one handle to another at once',
     async (bench) => {
-      const other = await another(bench)
+      const other = await openAnother(bench)
       await other.open()
       const letter = aLetter()
       await bench.store.add([letter])
-      sameLetter(await stored(other, letter.id), letter)
+      expectSameLetter(await getLetter(other, letter.id), letter)
       const { letters } = await other.claim({ worker: 'w', limit: 1, leaseMs: 60_000 })
       assert.deepEqual(ids(letters), [letter.id])
-      assert.equal((await stored(bench.store, letter.id)).state, 'retrying')
+      assert.equal((await getLetter(bench.store, letter.id)).state, 'retrying')
       await other.close()
-      sameLetter(await stored(bench.store, letter.id), letters[0]!)
+      expectSameLetter(await getLetter(bench.store, letter.id), letters[0]!)
     },
     needsShared,
   ),

@@ -25,7 +25,7 @@ const policies: RetryPolicy[] = [
   { kind: 'custom', name: 'nightly' },
 ]
 
-/** Names that a careless query would read as something else. */
+/** Names that an unescaped query would misinterpret. */
 export const hostileNames = [
   "'; DROP TABLE letters; --",
   '../../etc/passwd',
@@ -52,10 +52,10 @@ const messages = [
   "it's 🦊",
 ]
 
-/** Source ids that are hard to look up: the last two differ only beyond what an index may hold. */
+/** Source ids that are hard to index: the last two differ only after the length of an index key. */
 const hostileSourceIds = [...hostileNames, 'a\0b', `${'🦊'.repeat(3000)}1`, `${'🦊'.repeat(3000)}2`]
 
-/** The source of the nth letter, and the task that gives an operation its id. */
+/** The source of the nth letter, and the task that has the source id of an operation. */
 function sourceOf(n: number): Pick<DeadLetter, 'source' | 'task'> {
   const id = hostileSourceIds[Math.floor(n / 4) % hostileSourceIds.length]!
   const task = { id, description: 'a task', source: 'tracker' }
@@ -88,8 +88,8 @@ const metadatas: DeadLetter['metadata'][] = [
 ]
 
 /**
- * Letters that differ in every field a filter can name; many share a moment, so that only ids tell
- * them apart.
+ * Letters that differ in every field of a filter. Many have the same timestamps, so that only their
+ * ids differ.
  */
 export function mixedLetters(count = 72): DeadLetter[] {
   return Array.from({ length: count }, (_, n) => mixedLetter(n))
@@ -133,8 +133,8 @@ function mixedLetter(n: number): DeadLetter {
 }
 
 /**
- * Filters over those letters: each field alone, lists, pairs, misses, and text that looks like a
- * pattern. Text is left out for stores that search in another way, or not at all.
+ * Filters for those letters: each field alone, lists, pairs, no match, and strings that look like
+ * patterns. `text` is left out for stores without substring search.
  */
 export function mixedFilters(letters: readonly DeadLetter[], powers: Powers): LetterFilter[] {
   const filters = allFilters(letters)

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import type { Json, Payload } from '../../letter/letter.ts'
 import { edit, withChange } from '../../letter/moves.ts'
 import { aLetter } from '../a-letter.ts'
-import { checkOn, needsDurable, reopened } from './check.ts'
+import { checkOn, needsDurable, reopen } from './check.ts'
 import { hostileNames } from './mixed.ts'
-import { claimOne, ids, kinds, person, sameLetter, stored, walk } from './stage.ts'
+import { claimOne, ids, kinds, person, expectSameLetter, getLetter, findAll } from './steps.ts'
 
 const check = checkOn('payloads')
 
@@ -20,10 +20,10 @@ const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
 const megabyte = Uint8Array.from({ length: 2 ** 20 }, (_, n) => (n * 31 + (n >> 8)) % 256)
 
 /** Lone surrogates, NUL, emoji, a byte order mark, line separators, right-to-left marks. */
-const oddText = 'a\ud800b\udfffc\0d 🦊 \ufeff\u2028\u202e\r\n\t"\\'
+const unusualString = 'a\ud800b\udfffc\0d 🦊 \ufeff\u2028\u202e\r\n\t"\\'
 
 export const payloadChecks = [
-  check('gives back every byte', async (bench) => {
+  check('returns every byte unchanged', async (bench) => {
     const { store } = bench
     for (const bytes of [
       everyByte,
@@ -35,36 +35,36 @@ export const payloadChecks = [
       const letter = aLetter({ payload: payload(bytes) })
       await store.add([letter])
       const claimed = await claimOne(bench)
-      for (const got of [await stored(store, letter.id), claimed])
+      for (const got of [await getLetter(store, letter.id), claimed])
         assert.deepEqual(Uint8Array.from(got.payload.bytes), bytes)
       assert.deepEqual(Uint8Array.from((await store.original(letter.id))!.bytes), bytes)
     }
   }),
 
-  check('takes bytes that are a window of a larger buffer', async ({ store }) => {
+  check('accepts a view of a larger buffer', async ({ store }) => {
     const letter = aLetter({ payload: payload(megabyte.subarray(100, 200)) })
     await store.add([letter])
-    const { bytes } = (await stored(store, letter.id)).payload
+    const { bytes } = (await getLetter(store, letter.id)).payload
     assert.deepEqual(Uint8Array.from(bytes), megabyte.slice(100, 200))
     assert.equal(bytes.length, 100)
   }),
 
-  check('keeps what is said about the bytes', async ({ store }) => {
-    const said = {
+  check('stores the metadata of a payload', async ({ store }) => {
+    const facts = {
       lossy: true,
       restOf: 2,
       reference: 's3://bucket/key',
       keyId: 'k1',
       contentType: 'text/🦊',
     }
-    const letter = aLetter({ payload: payload(everyByte, { ...said, size: 5_000_000_000 }) })
+    const letter = aLetter({ payload: payload(everyByte, { ...facts, size: 5_000_000_000 }) })
     await store.add([letter])
-    sameLetter(await stored(store, letter.id), letter)
+    expectSameLetter(await getLetter(store, letter.id), letter)
     const { bytes: _, ...rest } = letter.payload
     assert.deepEqual((await store.find({})).items[0]!.payload, rest)
   }),
 
-  check('gives the payload as captured, whatever edits came later', async (bench) => {
+  check('returns the captured payload after edits', async (bench) => {
     const { store } = bench
     let letter = aLetter({ payload: payload(everyByte, { keyId: 'k1' }) })
     const first = letter.payload
@@ -74,7 +74,7 @@ export const payloadChecks = [
       const change = edit(letter, person(bench), { payload: next })
       assert.deepEqual(await store.apply([change]), ['written'])
       letter = withChange(letter, change)
-      sameLetter(await stored(store, letter.id), letter)
+      expectSameLetter(await getLetter(store, letter.id), letter)
       const original = (await store.original(letter.id))!
       assert.deepEqual({ ...original, bytes: Uint8Array.from(original.bytes) }, first)
     }
@@ -83,61 +83,65 @@ export const payloadChecks = [
   }),
 
   check(
-    'keeps bytes, edits and odd text over a restart',
+    'keeps bytes, edits and unusual strings across a restart',
     async (bench) => {
-      const letter = aLetter({ payload: payload(megabyte), metadata: { odd: oddText } })
+      const letter = aLetter({ payload: payload(megabyte), metadata: { odd: unusualString } })
       await bench.store.add([letter])
       const next = payload(everyByte, { version: 2 })
       const change = edit(letter, person(bench), { payload: next })
       await bench.store.apply([change])
-      const store = await reopened(bench)
-      sameLetter(await stored(store, letter.id), withChange(letter, change))
+      const store = await reopen(bench)
+      expectSameLetter(await getLetter(store, letter.id), withChange(letter, change))
       assert.deepEqual(Uint8Array.from((await store.original(letter.id))!.bytes), megabyte)
     },
     needsDurable,
   ),
 
-  check('keeps odd text as it is', async ({ store }) => {
+  check('stores unusual strings unchanged', async ({ store }) => {
     const failure = {
-      name: oddText,
-      message: oddText,
-      code: oddText,
-      stack: oddText,
+      name: unusualString,
+      message: unusualString,
+      code: unusualString,
+      stack: unusualString,
       causes: [],
       at: '2026-01-01T00:00:00.000Z',
     }
     const letter = aLetter({
       failure,
-      metadata: { [oddText]: oddText },
-      headers: { [oddText]: oddText },
-      source: { kind: 'operation', type: oddText, context: { [oddText]: [oddText] } },
-      task: { id: oddText, description: oddText, source: oddText },
+      metadata: { [unusualString]: unusualString },
+      headers: { [unusualString]: unusualString },
+      source: {
+        kind: 'operation',
+        type: unusualString,
+        context: { [unusualString]: [unusualString] },
+      },
+      task: { id: unusualString, description: unusualString, source: unusualString },
       history: [
         {
           at: failure.at,
-          actor: oddText,
+          actor: unusualString,
           action: 'capture',
           from: null,
           to: 'pending',
-          note: oddText,
+          note: unusualString,
         },
       ],
     })
     await store.add([letter])
-    sameLetter(await stored(store, letter.id), letter)
+    expectSameLetter(await getLetter(store, letter.id), letter)
   }),
 
-  check('keeps hostile keys as plain data', async (bench) => {
+  check('stores keys such as __proto__ as plain data', async (bench) => {
     const { store } = bench
     const text = '{"__proto__":{"polluted":true},"constructor":{"prototype":1},"toString":"x","":0}'
     const metadata = JSON.parse(text) as { [key: string]: Json }
     const headers = JSON.parse('{"__proto__":"a","hasOwnProperty":"b"}') as Record<string, string>
     const letter = aLetter({ metadata, headers, tags: ['__proto__', 'constructor'] })
     await store.add([letter])
-    const kept = await stored(store, letter.id)
-    assert.deepEqual(Object.keys(kept.metadata).toSorted(), Object.keys(metadata).toSorted())
-    assert.deepEqual(Object.keys(kept.headers!).toSorted(), Object.keys(headers).toSorted())
-    assert.equal(JSON.stringify(kept.metadata['__proto__']), '{"polluted":true}')
+    const stored = await getLetter(store, letter.id)
+    assert.deepEqual(Object.keys(stored.metadata).toSorted(), Object.keys(metadata).toSorted())
+    assert.deepEqual(Object.keys(stored.headers!).toSorted(), Object.keys(headers).toSorted())
+    assert.equal(JSON.stringify(stored.metadata['__proto__']), '{"polluted":true}')
     const tags = new Map([
       ['__proto__', 1],
       ['constructor', 1],
@@ -148,7 +152,7 @@ export const payloadChecks = [
     assert.equal(({} as { polluted?: boolean }).polluted, undefined)
   }),
 
-  check('takes any name for a queue, a lane, a tag, a group or a worker', async (bench) => {
+  check('accepts any name for a queue, a lane, a tag, a group or a worker', async (bench) => {
     const { store } = bench
     const letters = hostileNames.map((name) =>
       aLetter({
@@ -172,7 +176,11 @@ export const payloadChecks = [
         { group: name },
         { tenant: name },
       ])
-        assert.deepEqual(ids(await walk(store, filter)), [letters[n]!.id], JSON.stringify(filter))
+        assert.deepEqual(
+          ids(await findAll(store, filter)),
+          [letters[n]!.id],
+          JSON.stringify(filter),
+        )
       const claimed = await claimOne(bench, { queues: [name], worker: name })
       assert.equal(claimed.id, letters[n]!.id)
       assert.equal(claimed.lease!.worker, name)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import type { Json } from '../../letter/letter.ts'
 import { toMs } from '../../letter/time.ts'
-import { another, checkOn, needsShared } from './check.ts'
+import { openAnother, checkOn, needsShared } from './check.ts'
 import { hostileNames } from './mixed.ts'
-import { ids, rejectsWith } from './stage.ts'
+import { ids, expectRejection } from './steps.ts'
 
 const check = checkOn('records')
 
@@ -12,7 +12,7 @@ const hostileJson = JSON.parse(
 ) as Json
 
 export const recordChecks = [
-  check('keeps a document and counts its versions', async (bench) => {
+  check('stores a document and counts its versions', async (bench) => {
     const { records } = bench.store
     assert.equal(await records.get('kind', 'a'), undefined)
     assert.equal(await records.put('kind', 'a', { n: 1 }), 'written')
@@ -22,17 +22,29 @@ export const recordChecks = [
     assert.ok(Math.abs(toMs(record.updatedAt) - bench.now()) < 5000)
   }),
 
-  check('writes only over the version that was expected', async ({ store: { records } }) => {
-    assert.equal(await records.put('kind', 'a', 'x', 1), 'conflict', 'it does not exist yet')
+  check('writes only if the expected version matches', async ({ store: { records } }) => {
+    assert.equal(
+      await records.put('kind', 'a', 'x', 1),
+      'conflict',
+      'the record does not exist yet',
+    )
     assert.equal(await records.put('kind', 'a', 'first', 0), 'written')
-    assert.equal(await records.put('kind', 'a', 'second', 0), 'conflict', 'it exists already')
+    assert.equal(
+      await records.put('kind', 'a', 'second', 0),
+      'conflict',
+      'the record exists already',
+    )
     assert.equal(await records.put('kind', 'a', 'second', 1), 'written')
-    assert.equal(await records.put('kind', 'a', 'third', 1), 'conflict', 'it moved on')
+    assert.equal(
+      await records.put('kind', 'a', 'third', 1),
+      'conflict',
+      'the record has a newer version',
+    )
     const { value, version } = (await records.get('kind', 'a'))!
     assert.deepEqual({ value, version }, { value: 'second', version: 2 })
   }),
 
-  check('starts again after a removal', async ({ store: { records } }) => {
+  check('restarts versions after a removal', async ({ store: { records } }) => {
     assert.equal(await records.remove('kind', 'a'), false)
     await records.put('kind', 'a', 1)
     assert.equal(await records.remove('kind', 'a'), true)
@@ -42,7 +54,7 @@ export const recordChecks = [
     assert.equal((await records.get('kind', 'a'))!.version, 1)
   }),
 
-  check('lets one of many writers win', async ({ store: { records } }) => {
+  check('accepts one of many concurrent writes', async ({ store: { records } }) => {
     await records.put('kind', 'a', 0, 0)
     const puts = Array.from({ length: 20 }, (_, n) => records.put('kind', 'a', n, 1))
     const results = await Promise.all(puts)
@@ -52,9 +64,9 @@ export const recordChecks = [
   }),
 
   check(
-    'lets one of two handles win',
+    'accepts one of two concurrent writes through two handles',
     async (bench) => {
-      const other = await another(bench)
+      const other = await openAnother(bench)
       for (let n = 0; n < 10; n++) {
         const results = await Promise.all([
           bench.store.records.put('kind', `${n}`, 'a', 0),
@@ -76,7 +88,7 @@ export const recordChecks = [
     assert.deepEqual(await records.list('b'), [])
   }),
 
-  check('lists by id, after one, under a prefix, up to a limit', async ({ store: { records } }) => {
+  check('lists by id, with after, prefix and limit', async ({ store: { records } }) => {
     const all = ['a', 'a%', 'a-1', 'a-2', 'a-3', 'aa', 'b', 'b_', 'bx']
     for (const id of all.toReversed()) await records.put('kind', id, id)
     assert.deepEqual(ids(await records.list('kind')), all)
@@ -97,13 +109,13 @@ export const recordChecks = [
     assert.deepEqual(await records.list('kind', { prefix: 'zz' }), [])
   }),
 
-  check('refuses a limit that there is not', async ({ store: { records } }) => {
+  check('rejects an invalid limit', async ({ store: { records } }) => {
     for (const limit of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY])
-      await rejectsWith('INVALID_INPUT', () => records.list('k', { limit }))
+      await expectRejection('INVALID_INPUT', () => records.list('k', { limit }))
     assert.deepEqual(await records.list('k', { limit: 0 }), [])
   }),
 
-  check('keeps any JSON, and any name', async ({ store: { records } }) => {
+  check('accepts any JSON value and any name', async ({ store: { records } }) => {
     const values: Json[] = [null, false, 0, '', [], {}, 'x'.repeat(100_000), hostileJson]
     for (const [n, value] of values.entries()) {
       await records.put('values', `${n}`, value)
@@ -130,7 +142,7 @@ export const recordChecks = [
     )
   }),
 
-  check('is not changed by what happens to a value outside', async ({ store: { records } }) => {
+  check('is not affected by later changes to a value', async ({ store: { records } }) => {
     const value = { list: [1] }
     await records.put('kind', 'a', value)
     value.list.push(2)

@@ -7,17 +7,17 @@ import {
   ahead,
   claimOne,
   ids,
-  rejectsWith,
-  sameLetter,
+  expectRejection,
+  expectSameLetter,
   shortLeaseMs,
-  stored,
+  getLetter,
   totalOf,
-} from './stage.ts'
+} from './steps.ts'
 
 const check = checkOn('remove')
 
 export const removeChecks = [
-  check('removes what matches, and says how many', async ({ store }) => {
+  check('removes matching letters, and returns their number', async ({ store }) => {
     const letters = [aLetter(), aLetter({ state: 'parked' }), aLetter({ queue: 'mail' })]
     await store.add(letters)
     assert.equal(await store.remove({ queue: 'orders' }), 2)
@@ -32,13 +32,13 @@ export const removeChecks = [
     const letters = mixedLetters(36)
     for (const filter of mixedFilters(letters, store.powers).filter(hasField)) {
       await store.add(letters)
-      const going = letters.filter((one) => one.state !== 'retrying' && matches(one, filter))
-      assert.equal(await store.remove(filter), going.length, JSON.stringify(filter))
-      assert.deepEqual(ids(await store.get(ids(going))), [], JSON.stringify(filter))
+      const expected = letters.filter((one) => one.state !== 'retrying' && matches(one, filter))
+      assert.equal(await store.remove(filter), expected.length, JSON.stringify(filter))
+      assert.deepEqual(ids(await store.get(ids(expected))), [], JSON.stringify(filter))
     }
   }),
 
-  check('leaves alone what is leased, even past its end', async (bench) => {
+  check('does not remove leased letters, even after the lease expired', async (bench) => {
     const { store } = bench
     await store.add([aLetter()])
     const leased = await claimOne(bench, { leaseMs: shortLeaseMs })
@@ -50,18 +50,18 @@ export const removeChecks = [
     for (const filter of filters) assert.equal(await store.remove(filter), 0)
     await bench.advance(shortLeaseMs + 50)
     for (const filter of filters) assert.equal(await store.remove(filter), 0)
-    sameLetter(await stored(store, leased.id), leased)
+    expectSameLetter(await getLetter(store, leased.id), leased)
   }),
 
-  check('refuses a filter that names nothing', async ({ store }) => {
+  check('rejects a filter without conditions', async ({ store }) => {
     await store.add([aLetter()])
-    await rejectsWith('INVALID_INPUT', () => store.remove({}))
+    await expectRejection('INVALID_INPUT', () => store.remove({}))
     const empty = { queue: undefined, state: undefined } as unknown as LetterFilter
-    await rejectsWith('INVALID_INPUT', () => store.remove(empty))
+    await expectRejection('INVALID_INPUT', () => store.remove(empty))
     assert.deepEqual(await store.tally('state'), new Map([['pending', 1]]))
   }),
 
-  check('takes archived letters only when they are named', async ({ store }) => {
+  check('removes archived letters only by state or id', async ({ store }) => {
     const archived = aLetter({ state: 'archived' })
     await store.add([archived])
     assert.equal(await store.remove({ queue: 'orders' }), 0)
@@ -70,20 +70,20 @@ export const removeChecks = [
     assert.equal(await store.remove({ ids: [archived.id, archived.id] }), 1)
   }),
 
-  check('removes more than a page', async ({ store }) => {
+  check('removes more letters than one page', async ({ store }) => {
     await store.add(Array.from({ length: 1500 }, () => aLetter()))
     assert.equal(await store.remove({ queue: 'orders' }), 1500)
     assert.deepEqual(await store.find({}), { items: [] })
   }),
 
-  check('lets the id be used again', async (bench) => {
+  check('allows the id to be used again', async (bench) => {
     const { store } = bench
     const letter = aLetter({ retryAt: ahead(bench, 60_000), dedupeKey: 'k', lane: 'l' })
     await store.add([letter])
     await store.remove({ ids: [letter.id] })
     assert.deepEqual(await store.claim({ worker: 'w', limit: 1, leaseMs: 100 }), { letters: [] })
     assert.deepEqual(await store.add([letter]), [{ kind: 'added' }])
-    sameLetter(await stored(store, letter.id), letter)
+    expectSameLetter(await getLetter(store, letter.id), letter)
   }),
 ]
 

@@ -16,24 +16,28 @@ import { tallyKeys, type Store, type TallyKey } from '../../store.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn } from './check.ts'
 import { mixedFilters, mixedLetters } from './mixed.ts'
-import { ahead, claim, ids, newFailure, person, stored, walk, worker } from './stage.ts'
+import { ahead, claim, ids, newFailure, person, getLetter, findAll, worker } from './steps.ts'
 
 const check = checkOn('tally')
 
 export const tallyChecks = [
   ...tallyKeys.map((key) =>
-    check(`counts by ${key} what matches() lets through`, async ({ store }) => {
+    check(`counts by ${key} the letters that pass matches()`, async ({ store }) => {
       const letters = mixedLetters()
       await store.add(letters)
-      const kept = await store.get(ids(letters))
+      const stored = await store.get(ids(letters))
       for (const filter of mixedFilters(letters, store.powers)) {
-        const found = await store.tally(key, filter)
-        assert.deepEqual(sorted(found), sorted(counted(kept, key, filter)), JSON.stringify(filter))
+        const counts = await store.tally(key, filter)
+        assert.deepEqual(
+          sortCounts(counts),
+          sortCounts(countLetters(stored, key, filter)),
+          JSON.stringify(filter),
+        )
       }
     }),
   ),
 
-  check('leaves archived letters out unless they are asked for', async ({ store }) => {
+  check('leaves out archived letters by default', async ({ store }) => {
     await store.add([aLetter(), aLetter({ state: 'archived' })])
     assert.deepEqual(await store.tally('state'), new Map([['pending', 1]]))
     const archived = new Map([['archived', 1]])
@@ -49,15 +53,15 @@ export const tallyChecks = [
     assert.deepEqual(await store.tally('tag'), tags)
   }),
 
-  check('stays exact through everything that happens to letters', async (bench) => {
+  check('stays exact through all changes of letters', async (bench) => {
     const { store } = bench
     const letters = Array.from({ length: 12 }, (_, n) =>
       aLetter({ queue: n % 2 ? 'mail' : 'orders', tags: [`t${n % 3}`], dedupeKey: `k${n}` }),
     )
     await store.add(letters)
-    await exact(store)
+    await expectExact(store)
     const [a, b, c, d, e] = await claim(bench, { limit: 5 })
-    await exact(store)
+    await expectExact(store)
     const judged = newFailure(bench)
     const by = worker(bench)
     await store.apply([
@@ -67,20 +71,20 @@ export const tallyChecks = [
       park(d!, by, { reason: 'permanent', judged }),
       release(e!, by),
     ])
-    await exact(store)
+    await expectExact(store)
     const me = person(bench)
     await store.apply([
-      archive(await stored(store, a!.id), me),
-      retry(await stored(store, c!.id), me),
-      edit(await stored(store, d!.id), me, { priority: 'critical', tags: ['edited', 't0'] }),
-      resolve(await stored(store, d!.id), me),
+      archive(await getLetter(store, a!.id), me),
+      retry(await getLetter(store, c!.id), me),
+      edit(await getLetter(store, d!.id), me, { priority: 'critical', tags: ['edited', 't0'] }),
+      resolve(await getLetter(store, d!.id), me),
     ])
-    await exact(store)
-    await store.apply([restore(await stored(store, a!.id), me)])
+    await expectExact(store)
+    await store.apply([restore(await getLetter(store, a!.id), me)])
     await store.add([aLetter({ dedupeKey: 'k11', queue: 'mail', ...judged })])
-    await exact(store)
+    await expectExact(store)
     await store.remove({ queue: 'mail' })
-    await exact(store)
+    await expectExact(store)
     await store.remove({ state: ['pending', 'resolved', 'exhausted', 'parked', 'archived'] })
     assert.deepEqual(await store.tally('queue'), new Map())
     assert.deepEqual(await store.tally('group'), new Map())
@@ -88,24 +92,28 @@ export const tallyChecks = [
   }),
 ]
 
-/** Counts every key again from the letters themselves and compares. */
-async function exact(store: Store): Promise<void> {
+/** Counts every key from the letters and compares the counts. */
+async function expectExact(store: Store): Promise<void> {
   const all: LetterFilter = {
     state: ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived'],
   }
-  const letters = await store.get(ids(await walk(store, all)))
+  const letters = await store.get(ids(await findAll(store, all)))
   for (const filter of [{}, all, { queue: 'mail' }, { state: 'pending' as const }])
     for (const key of tallyKeys) {
       const what = `${key} ${JSON.stringify(filter)}`
       assert.deepEqual(
-        sorted(await store.tally(key, filter)),
-        sorted(counted(letters, key, filter)),
+        sortCounts(await store.tally(key, filter)),
+        sortCounts(countLetters(letters, key, filter)),
         what,
       )
     }
 }
 
-function counted(letters: DeadLetter[], key: TallyKey, filter: LetterFilter): Map<string, number> {
+function countLetters(
+  letters: DeadLetter[],
+  key: TallyKey,
+  filter: LetterFilter,
+): Map<string, number> {
   const counts = new Map<string, number>()
   for (const letter of letters.filter((one) => matches(one, filter)))
     for (const value of new Set(valuesOf(letter, key)))
@@ -120,6 +128,6 @@ function valuesOf(letter: DeadLetter, key: TallyKey): string[] {
   return [letter[key]]
 }
 
-function sorted(counts: Map<string, number>): [string, number][] {
+function sortCounts(counts: Map<string, number>): [string, number][] {
   return [...counts].sort(([a], [b]) => (a < b ? -1 : 1))
 }

@@ -14,7 +14,7 @@ import {
 import type { Store, Total } from '../../store.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn } from './check.ts'
-import { ahead, claim, claimOne, newFailure, person, stored, worker } from './stage.ts'
+import { ahead, claim, claimOne, newFailure, person, getLetter, worker } from './steps.ts'
 
 const check = checkOn('totals')
 
@@ -26,23 +26,23 @@ export const totalChecks = [
       aLetter({ priority: 'low' }),
       aLetter({ queue: 'mail', priority: 'high' }),
     ])
-    assert.deepEqual(sorted(await store.totals()), [
+    assert.deepEqual(sortTotals(await store.totals()), [
       total('capture', 'mail', 'high', 1),
       total('capture', 'orders', 'high', 2, { retries: 7, maxRetries: 5, backoffMs: 1500 }),
       total('capture', 'orders', 'low', 1),
     ])
   }),
 
-  check('counts a claim with the retry that it counts', async (bench) => {
+  check('counts a claim with its retry', async (bench) => {
     await bench.store.add([aLetter({ retries: 2 })])
     await claimOne(bench)
     assert.deepEqual(
-      await only(bench.store, 'claim'),
+      await findTotal(bench.store, 'claim'),
       total('claim', 'orders', 'medium', 1, { retries: 3, maxRetries: 3 }),
     )
   }),
 
-  check('counts every move under its action, as the letter stands after it', async (bench) => {
+  check('counts every move under its action, with the values after the move', async (bench) => {
     const { store } = bench
     await store.add([1, 2, 3, 4, 5].map(() => aLetter()))
     const [a, b, c, d, e] = await claim(bench)
@@ -56,7 +56,7 @@ export const totalChecks = [
       release(e!, by),
     ])
     const me = person(bench)
-    const now = async (letter: { id: string } | undefined) => stored(store, letter!.id)
+    const now = async (letter: { id: string } | undefined) => getLetter(store, letter!.id)
     await store.apply([archive(await now(a), me)])
     await store.apply([restore(await now(a), me)])
     await store.apply([retry(await now(c), me)])
@@ -64,7 +64,7 @@ export const totalChecks = [
     await store.apply([edit(await now(e), me, { priority: 'critical' })])
     await store.remove({ ids: [b!.id] })
     const one = { retries: 1, maxRetries: 1 }
-    assert.deepEqual(sorted(await store.totals()), [
+    assert.deepEqual(sortTotals(await store.totals()), [
       total('archive', 'orders', 'medium', 1, one),
       total('capture', 'orders', 'medium', 5),
       total('claim', 'orders', 'medium', 5, { retries: 5, maxRetries: 1 }),
@@ -82,7 +82,7 @@ export const totalChecks = [
   }),
 
   check(
-    'counts a letter that is captured as parked as a capture and as a park',
+    'counts a letter captured as parked as capture and as park-at-capture',
     async ({ store }) => {
       await store.add([
         aLetter({ state: 'parked' }),
@@ -90,7 +90,7 @@ export const totalChecks = [
         aLetter({ state: 'parked', dedupeKey: 'k' }),
         aLetter(),
       ])
-      assert.deepEqual(sorted(await store.totals()), [
+      assert.deepEqual(sortTotals(await store.totals()), [
         total('capture', 'orders', 'medium', 3),
         total('occur', 'orders', 'medium', 1),
         total('park-at-capture', 'orders', 'medium', 2),
@@ -98,7 +98,7 @@ export const totalChecks = [
     },
   ),
 
-  check('counts a run that was reported on a pending letter', async (bench) => {
+  check('counts a failed run that was reported for a pending letter', async (bench) => {
     const { store } = bench
     const letters = [1, 2, 3, 4].map(() => aLetter())
     await store.add(letters)
@@ -109,11 +109,11 @@ export const totalChecks = [
       reschedule(a!, me, { ...to, retryAt: ahead(bench, 60_000), backoffMs: 500 }),
       exhaust(b!, me, to),
       park(c!, me, { ...to, reason: 'permanent' }),
-      // Nobody ran this one.
+      // This letter did not run.
       park(letters[3]!, me, { reason: 'operator' }),
     ])
     const one = { retries: 1, maxRetries: 1 }
-    assert.deepEqual(sorted(await store.totals()), [
+    assert.deepEqual(sortTotals(await store.totals()), [
       total('capture', 'orders', 'medium', 4),
       total('exhaust', 'orders', 'medium', 1, one),
       total('fail', 'orders', 'medium', 3, { retries: 3, maxRetries: 1, backoffMs: 500 }),
@@ -122,14 +122,14 @@ export const totalChecks = [
     ])
   }),
 
-  check('counts what a review decided beside the review', async (bench) => {
+  check('counts the decision of a review in addition to the review', async (bench) => {
     const { store } = bench
     const letters = [1, 2, 3].map(() => aLetter({ state: 'parked' }))
     await store.add(letters)
     const me = person(bench)
     const decisions = ['requeue', 'resolve', 'discard'] as const
     await store.apply(letters.map((letter, at) => review(letter, me, decisions[at]!)))
-    assert.deepEqual(sorted(await store.totals()), [
+    assert.deepEqual(sortTotals(await store.totals()), [
       total('archive', 'orders', 'medium', 1),
       total('capture', 'orders', 'medium', 3),
       total('park-at-capture', 'orders', 'medium', 3),
@@ -139,7 +139,7 @@ export const totalChecks = [
     ])
   }),
 
-  check('counts an occurrence on the letter that holds the key', async ({ store }) => {
+  check('counts an occurrence with the values of the stored letter', async ({ store }) => {
     await store.add([aLetter({ dedupeKey: 'k', priority: 'low', retries: 2, backoffMs: 30 })])
     await store.add([aLetter({ dedupeKey: 'k', priority: 'high' })])
     const expected = total('occur', 'orders', 'low', 1, {
@@ -147,10 +147,10 @@ export const totalChecks = [
       maxRetries: 2,
       backoffMs: 30,
     })
-    assert.deepEqual(await only(store, 'occur'), expected)
+    assert.deepEqual(await findTotal(store, 'occur'), expected)
   }),
 
-  check('does not count what did not happen', async (bench) => {
+  check('does not count calls that changed nothing', async (bench) => {
     const { store } = bench
     const letter = aLetter()
     await store.add([letter])
@@ -164,11 +164,11 @@ export const totalChecks = [
     assert.deepEqual(await store.totals(), before)
   }),
 
-  check('outlives the letters', async ({ store }) => {
+  check('keeps totals after letters are removed', async ({ store }) => {
     const letter = aLetter()
     await store.add([letter])
     await store.remove({ ids: [letter.id] })
-    assert.deepEqual(sorted(await store.totals()), [
+    assert.deepEqual(sortTotals(await store.totals()), [
       total('capture', 'orders', 'medium', 1),
       total('remove', 'orders', 'medium', 1),
     ])
@@ -185,13 +185,13 @@ function total(
   return { action, queue, priority, count, retries: 0, maxRetries: 0, backoffMs: 0, ...sums }
 }
 
-async function only(store: Store, action: Total['action']): Promise<Total> {
-  const found = (await store.totals()).filter((one) => one.action === action)
-  assert.equal(found.length, 1)
-  return found[0]!
+async function findTotal(store: Store, action: Total['action']): Promise<Total> {
+  const totals = (await store.totals()).filter((one) => one.action === action)
+  assert.equal(totals.length, 1)
+  return totals[0]!
 }
 
-function sorted(totals: Total[]): Total[] {
+function sortTotals(totals: Total[]): Total[] {
   const key = (one: Total): string => JSON.stringify([one.action, one.queue, one.priority])
   return totals.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
 }

@@ -4,14 +4,14 @@ import { resolve, retry } from '../../letter/moves.ts'
 import type { Store } from '../../store.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn, needsWakeups, type StoreBench } from './check.ts'
-import { claimOne, person, worker } from './stage.ts'
+import { claimOne, person, worker } from './steps.ts'
 
 const check = checkOn('watch')
 
 export const watchChecks = [
   check(
-    'wakes a watcher when a letter is added that is due',
-    (bench) => wakes(bench, [], (store) => store.add([aLetter()])),
+    'wakes a watcher when a due letter is added',
+    (bench) => expectWakeup(bench, [], (store) => store.add([aLetter()])),
     needsWakeups,
   ),
 
@@ -19,20 +19,22 @@ export const watchChecks = [
     'wakes a watcher when a letter is made due',
     async (bench) => {
       const letter = aLetter({ state: 'parked' })
-      await wakes(bench, [letter], (store) => store.apply([retry(letter, person(bench))]))
+      await expectWakeup(bench, [letter], (store) => store.apply([retry(letter, person(bench))]))
     },
     needsWakeups,
   ),
 
   check(
-    'wakes a watcher when a letter is freed: by its lane, by what it depended on',
+    'wakes a watcher when a lane or a dependency releases a letter',
     async (bench) => {
       await bench.store.add([aLetter({ lane: 'l' }), aLetter({ lane: 'l' })])
       const head = await claimOne(bench)
-      await wakes(bench, [], (store) => store.apply([resolve(head, worker(bench))]))
+      await expectWakeup(bench, [], (store) => store.apply([resolve(head, worker(bench))]))
       const root = aLetter({ state: 'parked' })
       const dependent = aLetter({ dependsOn: [root.id] })
-      await wakes(bench, [root, dependent], (store) => store.apply([resolve(root, person(bench))]))
+      await expectWakeup(bench, [root, dependent], (store) =>
+        store.apply([resolve(root, person(bench))]),
+      )
     },
     needsWakeups,
   ),
@@ -41,19 +43,19 @@ export const watchChecks = [
     'wakes a watcher when a removal frees a lane',
     async (bench) => {
       const [head, next] = [aLetter({ lane: 'l' }), aLetter({ lane: 'l' })]
-      await wakes(bench, [head, next], (store) => store.remove({ ids: [head.id] }))
+      await expectWakeup(bench, [head, next], (store) => store.remove({ ids: [head.id] }))
     },
     needsWakeups,
   ),
 
-  check('bears a watcher that throws', async ({ store }) => {
+  check('ignores errors of a watcher', async ({ store }) => {
     store.watch(() => {
       throw new Error('a bad watcher')
     })
     assert.deepEqual(await store.add([aLetter()]), [{ kind: 'added' }])
   }),
 
-  check('stops when told, also twice', async (bench) => {
+  check('stops watching; stop can be called twice', async (bench) => {
     let calls = 0
     const stop = bench.store.watch(() => void calls++)
     stop()
@@ -64,8 +66,8 @@ export const watchChecks = [
   }),
 ]
 
-/** Adds letters, watches, acts, and waits for the wake-up; two seconds are ample for a hint. */
-async function wakes(
+/** Adds letters, watches, acts, and waits up to two seconds for the wake-up. */
+async function expectWakeup(
   bench: StoreBench,
   before: DeadLetter[],
   act: (store: Store) => Promise<unknown>,
@@ -77,5 +79,5 @@ async function wakes(
   await act(bench.store)
   for (let tries = 0; tries < 20 && calls.length === 0; tries++) await bench.advance(100)
   stop()
-  assert.ok(calls.length > 0, 'the watcher was called')
+  assert.ok(calls.length > 0, 'the watcher was not called')
 }

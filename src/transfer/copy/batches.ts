@@ -8,14 +8,14 @@ export const everything: LetterFilter = { state: [...states] }
 const pageLetters = 250
 const batchBytes = 4 * 2 ** 20
 
-/** A page of ids in bunches that fit in memory, and the cursor that leads on from the page. */
+/** A page of ids in batches that fit in memory, and the cursor of the next page. */
 export interface IdPage {
   batches: string[][]
   cursor?: string
 }
 
-/** All letters of a store by id, oldest first, from a cursor on. */
-export async function* idPages(store: Store, from?: string): AsyncGenerator<IdPage> {
+/** Reads the ids of all letters of a store, oldest first, from a cursor on. */
+export async function* readIdPages(store: Store, from?: string): AsyncGenerator<IdPage> {
   let cursor = from
   do {
     const page = await store.find({
@@ -26,12 +26,15 @@ export async function* idPages(store: Store, from?: string): AsyncGenerator<IdPa
     })
     const sizes = page.items.map(({ id, payload }) => ({ id, size: payload.size }))
     cursor = page.cursor
-    yield { batches: inBatches(sizes, batchBytes), ...(cursor === undefined ? {} : { cursor }) }
+    yield {
+      batches: splitIntoBatches(sizes, batchBytes),
+      ...(cursor === undefined ? {} : { cursor }),
+    }
   } while (cursor !== undefined)
 }
 
-/** Ids in order, in bunches of no more bytes than so many; a larger one stands alone. */
-export function inBatches(
+/** Splits ids into batches of at most `maxBytes`, in order. A larger letter is its own batch. */
+export function splitIntoBatches(
   letters: readonly { id: string; size: number }[],
   maxBytes: number,
 ): string[][] {

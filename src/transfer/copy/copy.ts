@@ -2,9 +2,9 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { Store, StoredLetter } from '../../store.ts'
-import { everything, idPages } from './batches.ts'
+import { everything, readIdPages } from './batches.ts'
 import { beginCopy, type Progress } from './progress.ts'
-import { copyRecords, putAside } from './records.ts'
+import { copyRecords, saveDamaged } from './records.ts'
 import { compareStores, type Verdict } from './verify.ts'
 
 export interface CopyOptions {
@@ -55,9 +55,9 @@ export async function copyStore(from: Store, to: Store, options: CopyOptions): P
   const { source, clock = systemClock, verifyOnly = false } = options
   const run: Run = { from, to, options, of: 0, copied: 0 }
   const progress = verifyOnly ? undefined : await beginCopy(to, source, clock)
-  run.of = await lettersIn(from)
-  if (progress && !(await carry(run, progress))) return { ok: false, copied: run.copied }
-  const verdict = await verify(run)
+  run.of = await countLetters(from)
+  if (progress && !(await copyAll(run, progress))) return { ok: false, copied: run.copied }
+  const verdict = await verifyCopy(run)
   if (!verdict) return { ok: false, copied: run.copied }
   const ok = verdict.differences.count === 0 && verdict.damaged.count === 0
   if (ok) await progress?.save({ verifiedAt: toTimestamp(clock.now()) })
@@ -73,20 +73,20 @@ interface Run {
   copied: number
 }
 
-async function lettersIn(store: Store): Promise<number> {
+async function countLetters(store: Store): Promise<number> {
   const counts = await store.tally('state', everything)
   return [...counts.values()].reduce((sum, count) => sum + count, 0)
 }
 
 /** Copies letters from the last position, then records and totals. False if it was stopped. */
-async function carry(run: Run, progress: Progress): Promise<boolean> {
+async function copyAll(run: Run, progress: Progress): Promise<boolean> {
   const { from, to } = run
   let { letters } = progress
-  for await (const { batches, cursor } of idPages(from, progress.cursor)) {
+  for await (const { batches, cursor } of readIdPages(from, progress.cursor)) {
     for (const ids of batches) {
-      await bring(run, await from.stored(ids))
+      await copyLetters(run, await from.stored(ids))
       letters += ids.length
-      if (!proceed(run, 'copy', letters)) return false
+      if (!reportProgress(run, 'copy', letters)) return false
     }
     if (cursor !== undefined) await progress.save({ cursor, letters })
   }
@@ -97,11 +97,11 @@ async function carry(run: Run, progress: Progress): Promise<boolean> {
   return true
 }
 
-async function bring(run: Run, stored: readonly StoredLetter[]): Promise<void> {
+async function copyLetters(run: Run, stored: readonly StoredLetter[]): Promise<void> {
   const damaged = stored.filter(({ letter }) => letter.corrupt !== undefined)
-  await putAside(run.to, damaged)
-  const sound = stored.filter(({ letter }) => letter.corrupt === undefined)
-  const results = await run.to.keep(sound)
+  await saveDamaged(run.to, damaged)
+  const readable = stored.filter(({ letter }) => letter.corrupt === undefined)
+  const results = await run.to.keep(readable)
   run.copied += results.filter((result) => result === 'written').length
 }
 
@@ -109,19 +109,23 @@ async function bring(run: Run, stored: readonly StoredLetter[]): Promise<void> {
  * Compares the stores, and copies letters that are missing or older in the target, unless
  * `verifyOnly` is set.
  */
-function verify(run: Run): Promise<Verdict | undefined> {
+function verifyCopy(run: Run): Promise<Verdict | undefined> {
   const { from, to, options } = run
   let letters = 0
   return compareStores({
     from,
     to,
-    bring: options.verifyOnly ? undefined : (stale) => bring(run, stale),
-    proceed: (count) => proceed(run, 'verify', (letters += count)),
+    copyStale: options.verifyOnly ? undefined : (stale) => copyLetters(run, stale),
+    onCompared: (count) => reportProgress(run, 'verify', (letters += count)),
   })
 }
 
-/** Reports the progress. False: stop here. */
-function proceed({ options, of }: Run, doing: CopyProgress['doing'], letters: number): boolean {
+/** Reports the progress. Returns false if the copy was stopped. */
+function reportProgress(
+  { options, of }: Run,
+  doing: CopyProgress['doing'],
+  letters: number,
+): boolean {
   options.onProgress?.({ doing, letters, of: Math.max(of, letters) })
   return options.signal?.aborted !== true
 }

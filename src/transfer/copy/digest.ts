@@ -3,10 +3,9 @@ import type { Payload } from '../../letter/letter.ts'
 import type { StoredLetter } from '../../store.ts'
 
 /**
- * JSON in which keys stand in order, so that equal values are equal strings whatever store they
- * come from.
+ * JSON with sorted keys, so that equal values give equal strings, whatever store they come from.
  */
-export function canonical(value: unknown): string {
+export function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) => {
     if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner
     return Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
@@ -14,27 +13,28 @@ export function canonical(value: unknown): string {
 }
 
 /**
- * The sha256 over all that a store knows of a letter, both versions of its payload included. Only
- * when a lease ends is left out: it is extended without a new version, and so without a way to tell
- * which of two is the newer.
+ * The SHA-256 of everything that a store has of a letter, including both versions of its payload.
+ * Only the end of its lease is left out: a lease is extended without a new version, so it is
+ * unknown which of two values is newer.
  */
 export function digestOf({ letter, original, waitsFor = [] }: StoredLetter): string {
   const { payload, lease, ...rest } = letter
-  const told = canonical([
+  const json = toCanonicalJson([
     rest,
     lease && [lease.worker, lease.epoch],
-    factsOf(payload),
-    original && factsOf(original),
+    withByteCount(payload),
+    original && withByteCount(original),
     waitsFor.toSorted(),
   ])
-  const hash = createHash('sha256').update(told).update(payload.bytes)
+  const hash = createHash('sha256').update(json).update(payload.bytes)
   if (original) hash.update(original.bytes)
   return hash.digest('hex')
 }
 
 /**
- * With the number of bytes, so that the bytes of two payloads in a row can be read in one way only.
+ * The payload with the number of its bytes: without it, the concatenated bytes of two payloads
+ * would be ambiguous.
  */
-function factsOf({ bytes, ...facts }: Payload): unknown {
+function withByteCount({ bytes, ...facts }: Payload): unknown {
   return { ...facts, bytes: bytes.byteLength }
 }

@@ -8,25 +8,26 @@ import { everything } from './batches.ts'
 /**
  * The progress of a copy, stored as a record of the target. It also names the source of the copy.
  */
-interface Standing {
+interface CopyState {
   source: string
   startedAt: string
-  /** Where the next letters are found in the source, and how many came before. */
+  /** Position of the next letters in the source. */
   cursor?: string
+  /** Number of letters before `cursor`. */
   letters: number
   /**
-   * How much had happened in the source when its totals were taken over. More than this in the
-   * target is its own doing.
+   * Number of actions in the source when its totals were copied. More actions in the target mean
+   * that the target was used.
    */
   counted: number
-  /** When source and target were found to be the same. */
+  /** When source and target were last verified to be the same. */
   verifiedAt?: string
 }
 
 export interface Progress {
   readonly cursor: string | undefined
   readonly letters: number
-  save(news: Partial<Standing>): Promise<void>
+  save(changes: Partial<CopyState>): Promise<void>
 }
 
 const [kind, id] = ['copy', 'source']
@@ -36,25 +37,25 @@ const [kind, id] = ['copy', 'source']
  * to.
  */
 export async function beginCopy(to: Store, source: string, clock: Clock): Promise<Progress> {
-  const found = await to.records.get(kind, id)
-  if (!found && !(await isEmpty(to)))
-    throw refused(
+  const record = await to.records.get(kind, id)
+  if (!record && !(await isEmpty(to)))
+    throw invalidTarget(
       'the target is not empty and not an earlier copy of this source: use an empty store',
     )
-  const first: Standing = { source, startedAt: toTimestamp(clock.now()), letters: 0, counted: 0 }
-  let standing = found ? readStanding(found.value) : first
-  if (standing.source !== source)
-    throw refused(
-      `the target is a copy of ${standing.source}, not of ${source}: use an empty store`,
+  const first: CopyState = { source, startedAt: toTimestamp(clock.now()), letters: 0, counted: 0 }
+  let state = record ? readCopyState(record.value) : first
+  if (state.source !== source)
+    throw invalidTarget(
+      `the target is a copy of ${state.source}, not of ${source}: use an empty store`,
     )
-  if ((await happenings(to)) > standing.counted)
-    throw refused(
+  if ((await countActions(to)) > state.counted)
+    throw invalidTarget(
       'the target was used after it was copied, and its letters are not overwritten: use an empty store',
     )
-  let version = found?.version ?? 0
-  const save = async (news: Partial<Standing>): Promise<void> => {
-    standing = { ...standing, ...news }
-    if ((await to.records.put(kind, id, standing as unknown as Json, version)) === 'conflict')
+  let version = record?.version ?? 0
+  const save = async (changes: Partial<CopyState>): Promise<void> => {
+    state = { ...state, ...changes }
+    if ((await to.records.put(kind, id, state as unknown as Json, version)) === 'conflict')
       throw new RedriveError(
         'VERSION_CONFLICT',
         'another copy is writing to this target: wait until it ends, then run this copy again',
@@ -62,31 +63,33 @@ export async function beginCopy(to: Store, source: string, clock: Clock): Promis
     version += 1
   }
   await save({})
-  return { cursor: standing.cursor, letters: standing.letters, save }
+  return { cursor: state.cursor, letters: state.letters, save }
 }
 
-function readStanding(value: Json): Standing {
-  const { source, counted, letters } = value as Partial<Standing>
+function readCopyState(value: Json): CopyState {
+  const { source, counted, letters } = value as Partial<CopyState>
   if (typeof source !== 'string' || typeof counted !== 'number' || typeof letters !== 'number')
-    throw refused('the record of an earlier copy in the target cannot be read')
-  return value as unknown as Standing
+    throw invalidTarget(
+      'the record of an earlier copy in the target cannot be read: use an empty store',
+    )
+  return value as unknown as CopyState
 }
 
-/** No letters, nothing that ever happened, and no records but those of workers that have gone. */
+/** True if the store has no letters, no totals, and no records except those of workers. */
 async function isEmpty(store: Store): Promise<boolean> {
   const kinds = await store.records.kinds()
   return (
     kinds.every((name) => name === 'worker') &&
-    (await happenings(store)) === 0 &&
+    (await countActions(store)) === 0 &&
     (await store.tally('state', everything)).size === 0
   )
 }
 
-/** How much ever happened in a store. */
-async function happenings(store: Store): Promise<number> {
+/** Number of all actions in a store so far. */
+export async function countActions(store: Store): Promise<number> {
   return (await store.totals()).reduce((sum, { count }) => sum + count, 0)
 }
 
-function refused(message: string): RedriveError {
+function invalidTarget(message: string): RedriveError {
   return new RedriveError('INVALID_INPUT', message)
 }

@@ -1,21 +1,21 @@
 import type { Json } from '../../letter/letter.ts'
 import { letterToJson } from '../../letter/schema.ts'
 import type { DocumentRecord, Store, StoredLetter } from '../../store.ts'
-import { canonical } from './digest.ts'
+import { toCanonicalJson } from './digest.ts'
 
-/** Records that belong to a store itself: who works on it, and what it is a copy of. */
+/** Records that are not copied: workers, and the state of a copy. */
 const ownKinds = new Set(['worker', 'copy'])
-/** What can still be read of letters that were damaged in the source. */
+/** The readable part of letters that are damaged in the source. */
 const damagedKind = 'damaged'
 
 const pageRecords = 100
 
-interface Found extends DocumentRecord {
+interface KindedRecord extends DocumentRecord {
   kind: string
 }
 
-/** All records of a store that move with it, page by page. */
-async function* recordPages(store: Store): AsyncGenerator<Found[]> {
+/** Reads all records that are copied, page by page. */
+async function* readRecordPages(store: Store): AsyncGenerator<KindedRecord[]> {
   for (const kind of await store.records.kinds()) {
     if (ownKinds.has(kind)) continue
     let after: string | undefined
@@ -28,50 +28,55 @@ async function* recordPages(store: Store): AsyncGenerator<Found[]> {
   }
 }
 
-/** Writes what the target lacks or has otherwise. Answers how many there are. */
+/**
+ * Writes records that are missing or different in the target. Returns the number of all records.
+ */
 export async function copyRecords(from: Store, to: Store): Promise<number> {
   let count = 0
-  for await (const page of recordPages(from)) {
+  for await (const page of readRecordPages(from)) {
     await Promise.all(page.map((record) => copyRecord(to, record)))
     count += page.length
   }
   return count
 }
 
-async function copyRecord(to: Store, { kind, id, value }: Found): Promise<void> {
-  const there = await to.records.get(kind, id)
-  if (there && canonical(there.value) === canonical(value)) return
-  await to.records.put(kind, id, value, there?.version ?? 0)
+async function copyRecord(to: Store, { kind, id, value }: KindedRecord): Promise<void> {
+  const existing = await to.records.get(kind, id)
+  if (existing && toCanonicalJson(existing.value) === toCanonicalJson(value)) return
+  await to.records.put(kind, id, value, existing?.version ?? 0)
 }
 
-/** Keeps what can be read of damaged letters; as letters they would pass for sound. */
-export async function putAside(to: Store, damaged: readonly StoredLetter[]): Promise<void> {
+/** Stores the readable part of damaged letters as records: as letters they would look intact. */
+export async function saveDamaged(to: Store, damaged: readonly StoredLetter[]): Promise<void> {
   for (const { letter, original } of damaged) {
-    const told = { letter: letterToJson(letter), ...(original ? { original: text(original) } : {}) }
-    await to.records.put(damagedKind, letter.id, told as unknown as Json)
+    const value = {
+      letter: letterToJson(letter),
+      ...(original ? { original: toJsonPayload(original) } : {}),
+    }
+    await to.records.put(damagedKind, letter.id, value as unknown as Json)
   }
 }
 
-function text({ bytes, ...facts }: NonNullable<StoredLetter['original']>): unknown {
+function toJsonPayload({ bytes, ...facts }: NonNullable<StoredLetter['original']>): unknown {
   return { ...facts, bytes: Buffer.from(bytes).toString('base64') }
 }
 
-/** Names of records that are not the same, each with why, and how many are. */
+/** Reports each record that differs, with the reason. Returns the number of equal records. */
 export async function compareRecords(
   from: Store,
   to: Store,
   differs: (name: string, why: string) => void,
 ): Promise<number> {
   let same = 0
-  for await (const page of recordPages(from))
+  for await (const page of readRecordPages(from))
     for (const { kind, id, value } of page) {
-      const there = await to.records.get(kind, id)
-      if (!there) differs(`${kind} ${id}`, 'missing in the target')
-      else if (canonical(there.value) !== canonical(value))
+      const existing = await to.records.get(kind, id)
+      if (!existing) differs(`${kind} ${id}`, 'missing in the target')
+      else if (toCanonicalJson(existing.value) !== toCanonicalJson(value))
         differs(`${kind} ${id}`, 'not the same in the target')
       else same += 1
     }
-  for await (const page of recordPages(to))
+  for await (const page of readRecordPages(to))
     for (const { kind, id } of page)
       if (kind !== damagedKind && !(await from.records.get(kind, id)))
         differs(`${kind} ${id}`, 'only in the target')

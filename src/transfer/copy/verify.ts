@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { Store, StoredLetter, Total } from '../../store.ts'
-import { everything, idPages } from './batches.ts'
+import { everything, readIdPages } from './batches.ts'
 import { digestOf } from './digest.ts'
 import { compareRecords } from './records.ts'
 
@@ -13,18 +13,18 @@ interface Difference {
   why: string
 }
 
-/** The first of many, and how many they are. */
-interface Some<T> {
+/** The first entries of a list, and the number of all entries. */
+interface Listing<T> {
   first: T[]
   count: number
 }
 
-const maxTold = 20
+const maxListed = 20
 
-const some = <T>(): Some<T> => ({ first: [], count: 0 })
+const emptyListing = <T>(): Listing<T> => ({ first: [], count: 0 })
 
-function tell<T>(all: Some<T>, one: T): void {
-  if (all.first.length < maxTold) all.first.push(one)
+function addTo<T>(all: Listing<T>, one: T): void {
+  if (all.first.length < maxListed) all.first.push(one)
   all.count += 1
 }
 
@@ -35,37 +35,37 @@ export interface Verdict {
   states: Record<string, number>
   /** Over the letters of each side, in the order of their ids. The same if all letters are. */
   hash: { from: string; to: string }
-  differences: Some<Difference>
+  differences: Listing<Difference>
   /**
    * Letters that cannot be read in the source, and are not in the target as letters of the same
    * version.
    */
-  damaged: Some<{ id: string; why: string }>
+  damaged: Listing<{ id: string; why: string }>
 }
 
 interface Comparison {
   from: Store
   to: Store
   /**
-   * Called with letters that the target lacks or has in an older version; after it, it has them, or
-   * what can be read of them.
+   * Copies letters that are missing or older in the target. Of damaged letters it stores the
+   * readable part.
    */
-  bring?: ((letters: StoredLetter[]) => Promise<void>) | undefined
-  /** Told the letters looked at; stops the comparison with false. */
-  proceed: (letters: number) => boolean
+  copyStale?: ((letters: StoredLetter[]) => Promise<void>) | undefined
+  /** Called with the number of compared letters. Returns false to stop the comparison. */
+  onCompared: (letters: number) => boolean
 }
 
-/** Holds everything in one store against the other. Undefined when it was stopped. */
+/** Compares all data of two stores. Undefined if the comparison was stopped. */
 export async function compareStores(comparison: Comparison): Promise<Verdict | undefined> {
   const { from, to } = comparison
-  const differences = some<Difference>()
+  const differences = emptyListing<Difference>()
   const differs = (kind: Difference['kind']) => (name: string, why: string) =>
-    tell(differences, { kind, name, why })
+    addTo(differences, { kind, name, why })
   const letters = await compareLetters(comparison, differs('letter'))
   if (!letters) return undefined
   const { missing, ...rest } = letters
   const states = await compareCounts(from, to, missing, differs('count'))
-  if (differences.count > 0) await findStrangers(from, to, differs('letter'))
+  if (differences.count > 0) await findExtraLetters(from, to, differs('letter'))
   const records = await compareRecords(from, to, differs('record'))
   compareTotals(await from.totals(), await to.totals(), differs('total'))
   return { ...rest, records, states, differences }
@@ -74,35 +74,38 @@ export async function compareStores(comparison: Comparison): Promise<Verdict | u
 type Differs = (name: string, why: string) => void
 
 /**
- * Letters that are damaged in the source and missing in the target, by what they are counted under.
+ * State and queue of letters that are damaged in the source and missing in the target.
  */
 type Missing = Pick<DeadLetter, 'state' | 'queue'>[]
 
 async function compareLetters(
-  { from, to, bring, proceed }: Comparison,
+  { from, to, copyStale, onCompared }: Comparison,
   differs: Differs,
 ): Promise<(Pick<Verdict, 'letters' | 'hash' | 'damaged'> & { missing: Missing }) | undefined> {
-  const damaged: Verdict['damaged'] = some()
+  const damaged: Verdict['damaged'] = emptyListing()
   const missing: Missing = []
   const [fromHash, toHash] = [createHash('sha256'), createHash('sha256')]
   let same = 0
-  for await (const { batches } of idPages(from))
+  for await (const { batches } of readIdPages(from))
     for (const ids of batches) {
       const [ours, found] = await Promise.all([from.stored(ids), to.stored(ids)])
       let theirs = byId(found)
       const stale = ours.filter(({ letter }) => {
         const other = theirs.get(letter.id)?.letter
-        return letter.corrupt === undefined ? isStale(letter, other) : isLost(letter, other)
+        return letter.corrupt === undefined
+          ? isStale(letter, other)
+          : isMissingVersion(letter, other)
       })
-      if (stale.length > 0 && bring) {
-        await bring(stale)
+      if (stale.length > 0 && copyStale) {
+        await copyStale(stale)
         theirs = byId(await to.stored(ids))
       }
       for (const one of ours) {
         const { letter } = one
         const other = theirs.get(letter.id)
         if (letter.corrupt !== undefined) {
-          if (isLost(letter, other?.letter)) tell(damaged, { id: letter.id, why: letter.corrupt })
+          if (isMissingVersion(letter, other?.letter))
+            addTo(damaged, { id: letter.id, why: letter.corrupt })
           if (!other) missing.push({ state: letter.state, queue: letter.queue })
           continue
         }
@@ -111,9 +114,9 @@ async function compareLetters(
         fromHash.update(digest)
         toHash.update(otherDigest)
         if (digest === otherDigest) same += 1
-        else differs(letter.id, whyNot(letter, other?.letter))
+        else differs(letter.id, describeDifference(letter, other?.letter))
       }
-      if (!proceed(ids.length)) return undefined
+      if (!onCompared(ids.length)) return undefined
     }
   const hash = { from: fromHash.digest('hex'), to: toHash.digest('hex') }
   return { letters: same, hash, damaged, missing }
@@ -127,12 +130,12 @@ function isStale(ours: DeadLetter, theirs: DeadLetter | undefined): boolean {
   return !theirs || theirs.version < ours.version
 }
 
-/** A damaged letter, unless the target has that very version from before. */
-function isLost(ours: DeadLetter, theirs: DeadLetter | undefined): boolean {
+/** True unless the target has the same version of a damaged letter from an earlier copy. */
+function isMissingVersion(ours: DeadLetter, theirs: DeadLetter | undefined): boolean {
   return theirs?.version !== ours.version
 }
 
-function whyNot(ours: DeadLetter, theirs: DeadLetter | undefined): string {
+function describeDifference(ours: DeadLetter, theirs: DeadLetter | undefined): string {
   if (!theirs) return 'missing in the target'
   if (theirs.corrupt !== undefined) return `cannot be read in the target: ${theirs.corrupt}`
   if (theirs.version < ours.version) return 'older in the target'
@@ -140,7 +143,7 @@ function whyNot(ours: DeadLetter, theirs: DeadLetter | undefined): string {
   return 'not the same in the target'
 }
 
-/** By state and by queue, as both stores count. Answers the counts of the target by state. */
+/** Compares counts by state and by queue. Returns the counts of the target by state. */
 async function compareCounts(
   from: Store,
   to: Store,
@@ -161,8 +164,8 @@ async function compareCounts(
 }
 
 /** Letters that only the target has. */
-async function findStrangers(from: Store, to: Store, differs: Differs): Promise<void> {
-  for await (const { batches } of idPages(to))
+async function findExtraLetters(from: Store, to: Store, differs: Differs): Promise<void> {
+  for await (const { batches } of readIdPages(to))
     for (const ids of batches) {
       const known = await from.find({ ...everything, ids, limit: ids.length })
       const there = new Set(known.items.map(({ id }) => id))
@@ -171,14 +174,14 @@ async function findStrangers(from: Store, to: Store, differs: Differs): Promise<
 }
 
 function compareTotals(ours: readonly Total[], theirs: readonly Total[], differs: Differs): void {
-  const keyed = (totals: readonly Total[]): Map<string, string> =>
+  const indexTotals = (totals: readonly Total[]): Map<string, string> =>
     new Map(
       totals.map(({ action, queue, priority, count, retries, maxRetries, backoffMs }) => [
         `${action} ${priority} ${queue}`,
         JSON.stringify([count, retries, maxRetries, backoffMs]),
       ]),
     )
-  const [here, there] = [keyed(ours), keyed(theirs)]
+  const [here, there] = [indexTotals(ours), indexTotals(theirs)]
   for (const name of new Set([...here.keys(), ...there.keys()]))
     if (here.get(name) !== there.get(name))
       differs(

@@ -4,7 +4,7 @@ import { maxLimit, type LetterFilter } from '../../letter/query.ts'
 import type { Store } from '../../store.ts'
 import { writeOperationFile } from './write.ts'
 
-/** All letters that match, as the text of a file. */
+/** All matching letters as the text of an operation file. */
 export async function exportOperationFile(store: Store, filter: LetterFilter): Promise<string> {
   checkFilter(filter)
   const letters: DeadLetter[] = []

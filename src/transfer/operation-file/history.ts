@@ -20,14 +20,18 @@ import {
 } from './item.ts'
 import { withoutUndefined } from '../../check/keys.ts'
 
-/** The history of an item; past the bound the oldest but the first are left out, and counted. */
+/**
+ * The history of an item. Above the maximum, the entries after the first are omitted and counted.
+ */
 export function readHistory(item: Item): Pick<DeadLetter, 'history' | 'historyOmitted'> {
   const entries = item.history ?? []
   const historyOmitted = Math.max(0, entries.length - maxHistory)
-  const kept = historyOmitted === 0 ? entries : [entries[0]!, ...entries.slice(historyOmitted + 1)]
+  const entriesToRead =
+    historyOmitted === 0 ? entries : [entries[0]!, ...entries.slice(historyOmitted + 1)]
   const enqueuedBy = item.metadata?.enqueuedBy ?? importer
   const history: HistoryEntry[] = []
-  for (const entry of kept) history.push(readEntry(entry, history.at(-1)?.to ?? null, enqueuedBy))
+  for (const entry of entriesToRead)
+    history.push(readEntry(entry, history.at(-1)?.to ?? null, enqueuedBy))
   if (history.length === 0) {
     const at = toTimestamp(item.enqueuedAt)
     history.push({ at, actor: enqueuedBy, action: 'capture', from: null, to: 'pending' })
@@ -37,43 +41,42 @@ export function readHistory(item: Item): Pick<DeadLetter, 'history' | 'historyOm
 
 function readEntry(entry: Entry, from: State | null, enqueuedBy: string): HistoryEntry {
   const { action, to, by, note } = entry.metadata ?? {}
-  const usual = usualEntry(entry.action, entry.status)
+  const defaults = defaultEntry(entry.action, entry.status)
   const { error } = entry
-  const told = typeof note === 'string' ? note : foreign(entry.metadata)
+  const entryNote = typeof note === 'string' ? note : foreignNote(entry.metadata)
   const category = categoryOf(error?.category)
   return {
     at: toTimestamp(entry.timestamp),
-    actor: typeof by === 'string' ? by : usualActor(entry.action, enqueuedBy),
-    action: actions.find((known) => known === action) ?? usual.action,
+    actor: typeof by === 'string' ? by : defaultActor(entry.action, enqueuedBy),
+    action: actions.find((known) => known === action) ?? defaults.action,
     from,
-    to: states.find((known) => known === to) ?? usual.to,
+    to: states.find((known) => known === to) ?? defaults.to,
     ...(error
       ? { failure: { name: 'Error', message: error.message.slice(0, 500), category } }
       : {}),
-    ...(told === undefined ? {} : { note: told }),
+    ...(entryNote === undefined ? {} : { note: entryNote }),
   }
 }
 
-/** Metadata of an entry that is not ours, as a note. */
-function foreign(metadata: Record<string, unknown> | undefined): string | undefined {
+/** Metadata of an entry from another system, as a note. */
+function foreignNote(metadata: Record<string, unknown> | undefined): string | undefined {
   if (!metadata || ['action', 'to', 'by'].some((key) => key in metadata)) return undefined
   return Object.keys(metadata).length === 0 ? undefined : JSON.stringify(metadata).slice(0, 500)
 }
 
 /**
- * One entry of a letter's history. Its metadata says only what would be read differently without
- * it.
+ * One entry of a letter's history. Its metadata has only the values that differ from the defaults.
  */
 export function writeEntry(entry: HistoryEntry, letter: DeadLetter, enqueuedBy: Json): object {
-  const hopeless = entry.action === 'park' && letter.reason === 'permanent'
+  const isPermanent = entry.action === 'park' && letter.reason === 'permanent'
   const to = entry.to ?? letter.state
-  const action = hopeless ? 'failed' : entryActionOf[entry.action]
-  const status = hopeless ? 'failed' : entryStatusOf[to]
-  const usual = usualEntry(action, status)
+  const action = isPermanent ? 'failed' : entryActionOf[entry.action]
+  const status = isPermanent ? 'failed' : entryStatusOf[to]
+  const defaults = defaultEntry(action, status)
   const metadata = withoutUndefined({
-    action: entry.action === usual.action ? undefined : entry.action,
-    to: to === usual.to ? undefined : to,
-    by: entry.actor === usualActor(action, enqueuedBy) ? undefined : entry.actor,
+    action: entry.action === defaults.action ? undefined : entry.action,
+    to: to === defaults.to ? undefined : to,
+    by: entry.actor === defaultActor(action, enqueuedBy) ? undefined : entry.actor,
     note: entry.note,
   })
   const { failure } = entry
@@ -86,13 +89,13 @@ export function writeEntry(entry: HistoryEntry, letter: DeadLetter, enqueuedBy: 
   })
 }
 
-function usualActor<T extends Json>(action: EntryAction, enqueuedBy: T): T | string {
+function defaultActor<T extends Json>(action: EntryAction, enqueuedBy: T): T | string {
   return action === 'enqueued' ? enqueuedBy : importer
 }
 
-/** What an entry means when nothing more is said about it. */
-function usualEntry(action: EntryAction, status: Status): { action: Action; to: State } {
-  const usual: Record<EntryAction, Action> = {
+/** The meaning of an entry without metadata. */
+function defaultEntry(action: EntryAction, status: Status): { action: Action; to: State } {
+  const defaults: Record<EntryAction, Action> = {
     enqueued: 'capture',
     retry: 'claim',
     success: 'resolve',
@@ -100,7 +103,7 @@ function usualEntry(action: EntryAction, status: Status): { action: Action; to: 
     abandoned: 'exhaust',
     reviewed: status === 'manual_review' ? 'park' : 'review',
   }
-  return { action: usual[action], to: stateOf[status] }
+  return { action: defaults[action], to: stateOf[status] }
 }
 
 const entryActionOf: Record<Action, EntryAction> = {

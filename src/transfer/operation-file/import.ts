@@ -33,7 +33,7 @@ export async function importOperations(
     for (const [index, { kind }] of results.entries()) {
       if (kind === 'added') report.added++
       else if (kind === 'duplicate') report.duplicates++
-      else problems.push(`letter ${chunk[index]!.id}: the store is full`)
+      else problems.push(`letter ${chunk[index]!.id}: not stored, the store is full (maxItems)`)
     }
   }
   return report

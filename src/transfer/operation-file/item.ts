@@ -27,7 +27,7 @@ export const stateOf: Record<Status, State> = {
   manual_review: 'parked',
 }
 
-/** In these an item waits for a person. */
+/** Whether an item with this status waits for a person. */
 export function waitsForReview(status: Status): boolean {
   return stateOf[status] === 'parked'
 }
@@ -35,79 +35,79 @@ export function waitsForReview(status: Status): boolean {
 const entryActions = ['enqueued', 'retry', 'success', 'failed', 'abandoned', 'reviewed'] as const
 export type EntryAction = (typeof entryActions)[number]
 
-/** Absent and null are one. */
-function maybe<T extends z.ZodType>(schema: T) {
+/** An optional field. Null counts as absent. */
+function optional<T extends z.ZodType>(schema: T) {
   return schema.nullish().transform((value) => value ?? undefined)
 }
 
-const momentMs = z.number().min(0).max(latestMs)
+const timestampMs = z.number().min(0).max(latestMs)
 const count = z.int().min(0)
 const object = z.record(z.string(), z.unknown())
 
 const entrySchema = z.object({
-  timestamp: momentMs,
+  timestamp: timestampMs,
   action: z.enum(entryActions),
   status: z.enum(statuses),
-  error: maybe(z.object({ category: maybe(z.string()), message: z.string() })),
-  metadata: maybe(object),
+  error: optional(z.object({ category: optional(z.string()), message: z.string() })),
+  metadata: optional(object),
 })
 export type Entry = z.infer<typeof entrySchema>
 
 const redriveSchema = z.object({
-  reason: maybe(z.enum(reasons)),
-  payload: maybe(z.object({ contentType: z.string(), base64: z.base64() })),
-  metadata: maybe(object),
+  reason: optional(z.enum(reasons)),
+  payload: optional(z.object({ contentType: z.string(), base64: z.base64() })),
+  metadata: optional(object),
 })
 
 const metadataSchema = z.object({
-  enqueuedBy: maybe(z.string()),
-  tags: maybe(z.array(z.string())),
-  notes: maybe(z.string()),
-  reviewed: maybe(z.boolean()),
-  reviewedAt: maybe(momentMs),
-  reviewedBy: maybe(z.string()),
-  redrive: maybe(redriveSchema),
+  enqueuedBy: optional(z.string()),
+  tags: optional(z.array(z.string())),
+  notes: optional(z.string()),
+  reviewed: optional(z.boolean()),
+  reviewedAt: optional(timestampMs),
+  reviewedBy: optional(z.string()),
+  redrive: optional(redriveSchema),
 })
 
 export const itemSchema = z.object({
   id: z.string().min(1).max(500),
-  taskId: maybe(z.string()),
-  /** As far as the 48 bits go that an id has for the time. */
+  taskId: optional(z.string()),
+  /** The time in an id has 48 bits. */
   enqueuedAt: z
     .number()
     .min(0)
     .max(2 ** 48 - 1),
-  updatedAt: maybe(momentMs),
+  updatedAt: optional(timestampMs),
   status: z.enum(statuses),
-  priority: maybe(z.enum(priorities)),
-  retryCount: maybe(count),
-  maxRetries: maybe(count),
-  retryAfter: maybe(momentMs),
-  backoffMs: maybe(z.number().min(0)),
+  priority: optional(z.enum(priorities)),
+  retryCount: optional(count),
+  maxRetries: optional(count),
+  retryAfter: optional(timestampMs),
+  backoffMs: optional(z.number().min(0)),
   error: z.object({
-    category: maybe(z.string()),
+    category: optional(z.string()),
     message: z.string(),
-    code: maybe(z.union([z.string(), z.number()])),
-    stack: maybe(z.string()),
-    timestamp: maybe(momentMs),
+    code: optional(z.union([z.string(), z.number()])),
+    stack: optional(z.string()),
+    timestamp: optional(timestampMs),
   }),
   operation: z.object({
     type: z.string(),
-    method: maybe(z.string()),
-    endpoint: maybe(z.string()),
-    context: maybe(object),
+    method: optional(z.string()),
+    endpoint: optional(z.string()),
+    context: optional(object),
   }),
-  task: maybe(z.object({ id: z.string(), description: z.string(), source: z.string() })),
-  github: maybe(
+  task: optional(z.object({ id: z.string(), description: z.string(), source: z.string() })),
+  github: optional(
     z.object({
       owner: z.string(),
       repo: z.string(),
-      entityNumber: maybe(z.number()),
-      entityType: maybe(z.enum(['issue', 'pr', 'comment'])),
+      entityNumber: optional(z.number()),
+      entityType: optional(z.enum(['issue', 'pr', 'comment'])),
     }),
   ),
-  metadata: maybe(metadataSchema),
-  history: maybe(z.array(entrySchema)),
+  metadata: optional(metadataSchema),
+  history: optional(z.array(entrySchema)),
 })
 export type Item = z.infer<typeof itemSchema>
 
@@ -127,8 +127,8 @@ export function letterId({ id, enqueuedAt }: Pick<Item, 'id' | 'enqueuedAt'>): s
 }
 
 /**
- * What the format calls `llm_timeout` or `file_not_found` is a detail of ours. Undefined for any
- * other name.
+ * The detail of a category of the format, such as `llm_timeout` or `file_not_found`. Undefined for
+ * other names.
  */
 export function detailOf(category: string): Detail | undefined {
   const name = category.toLowerCase()
@@ -136,8 +136,8 @@ export function detailOf(category: string): Detail | undefined {
 }
 
 /**
- * Our category for a category of the format. Names of ours may be spelled `rate_limit` or
- * `RATE_LIMIT`. `system_error` is what the format calls an error that nothing else matched.
+ * The category of a letter for a category of the format, which may be spelled `rate_limit` or
+ * `RATE_LIMIT`. In the format `system_error` is an error without another category.
  */
 export function categoryOf(name = 'unknown'): ErrorCategory {
   const spelled = name.toLowerCase().replaceAll('_', '-')
@@ -147,5 +147,5 @@ export function categoryOf(name = 'unknown'): ErrorCategory {
   return detail === undefined || detail === 'system_error' ? 'unknown' : details[detail].under[0]!
 }
 
-/** Who moved a letter when nobody said. */
+/** Default actor of imported history entries. */
 export const importer = 'import'

@@ -62,7 +62,7 @@ function describeError(error: unknown, raw: unknown): string {
   return `${path.join('.')} ${text}`.trim()
 }
 
-/** The item before it was checked. Open values are taken from here, with every key they have. */
+/** The item before validation. Values of any type are read from here, with all their keys. */
 interface Raw {
   operation: { payload?: unknown; context?: Json }
   metadata?: ({ [key: string]: Json } & { redrive?: { metadata?: { [key: string]: Json } } }) | null
@@ -73,7 +73,10 @@ function toLetter(item: Item, raw: Raw): DeadLetter {
   const updatedAt = toTimestamp(item.updatedAt ?? item.enqueuedAt)
   const failedMs = item.error.timestamp ?? item.enqueuedAt
   const { message, stack, code } = item.error
-  const failure = toFailure({ name: nameIn(stack), message, stack, code }, toTimestamp(failedMs))
+  const failure = toFailure(
+    { name: readErrorName(stack), message, stack, code },
+    toTimestamp(failedMs),
+  )
   const detail = detailOf(item.error.category ?? '')
   if (detail !== undefined) failure.detail = detail
   const judged = judgement(categoryOf(item.error.category))
@@ -103,7 +106,7 @@ function toLetter(item: Item, raw: Raw): DeadLetter {
     ...(item.maxRetries === undefined ? {} : { maxRetriesChosen: true }),
     replays: 0,
     backoffMs: item.backoffMs ?? 0,
-    ...standingOf(item, updatedAt),
+    ...stateFieldsOf(item, updatedAt),
     failedAt: toTimestamp(Math.min(failedMs, item.enqueuedAt)),
     deadLetteredAt: toTimestamp(item.enqueuedAt),
     updatedAt,
@@ -113,14 +116,14 @@ function toLetter(item: Item, raw: Raw): DeadLetter {
 }
 
 /**
- * The format has no name of the error, but a stack begins with it, and Node puts the code behind it
- * in brackets.
+ * The name of the error, from the first line of its stack, because the format has no field for it.
+ * Node puts the code in brackets after the name.
  */
-function nameIn(stack = ''): string {
+function readErrorName(stack = ''): string {
   return /^([A-Za-z_$][\w$]{0,99})(?=:| \[\w+\]|\n|$)/.exec(stack)?.[1] ?? 'Error'
 }
 
-function standingOf(item: Item, at: string): Pick<DeadLetter, 'state'> & Partial<DeadLetter> {
+function stateFieldsOf(item: Item, at: string): Pick<DeadLetter, 'state'> & Partial<DeadLetter> {
   const review = reviewOf(item, at)
   const reviewed = review ? { review } : {}
   switch (item.status) {
@@ -128,7 +131,7 @@ function standingOf(item: Item, at: string): Pick<DeadLetter, 'state'> & Partial
       const retryAt = item.retryAfter === undefined ? at : toTimestamp(item.retryAfter)
       return { state: 'pending', retryAt, ...reviewed }
     }
-    // Whoever ran it did so in another place: here it is due at once.
+    // The run happened in another system: here the letter is due at once.
     case 'retrying':
       return { state: 'pending', retryAt: at, ...reviewed }
     case 'success':
@@ -145,17 +148,17 @@ function standingOf(item: Item, at: string): Pick<DeadLetter, 'state'> & Partial
 }
 
 /**
- * `reviewed` on an item that waits for its review tells when it began to wait, and was not decided
- * on.
+ * On an item that waits for its review, `reviewedAt` is the time when it began to wait, not that of
+ * a decision.
  */
 function reviewOf(item: Item, updatedAt: string): Review | undefined {
   const { reviewed, reviewedAt, reviewedBy, notes } = item.metadata ?? {}
-  const waits = waitsForReview(item.status)
-  if (!waits && !reviewed) return undefined
+  const isWaiting = waitsForReview(item.status)
+  if (!isWaiting && !reviewed) return undefined
   const at = reviewedAt === undefined ? updatedAt : toTimestamp(reviewedAt)
   return {
     neededSince: at,
-    ...(waits ? {} : { decidedBy: reviewedBy ?? 'unknown', decidedAt: at }),
+    ...(isWaiting ? {} : { decidedBy: reviewedBy ?? 'unknown', decidedAt: at }),
     ...(notes === undefined ? {} : { note: notes }),
   }
 }
@@ -167,23 +170,23 @@ function sourceOf({ operation }: Item, raw: Raw): Source {
 }
 
 function payloadOf(item: Item, raw: Raw): Payload {
-  const kept = item.metadata?.redrive?.payload
-  if (kept) return encodePayload(Buffer.from(kept.base64, 'base64'), kept.contentType)
+  const stored = item.metadata?.redrive?.payload
+  if (stored) return encodePayload(Buffer.from(stored.base64, 'base64'), stored.contentType)
   return encodePayload(raw.operation.payload)
 }
 
 const ownKeys = ['enqueuedBy', 'tags', 'notes', 'reviewed', 'reviewedAt', 'reviewedBy', 'redrive']
 
-/** What the item says and a letter has no field for. */
+/** Values of the item that a letter has no field for. */
 function metadataOf(item: Item, raw: Raw, capturedBy: string): DeadLetter['metadata'] {
   const { redrive, enqueuedBy, reviewed, reviewedBy, notes } = item.metadata ?? {}
   if (redrive?.metadata) return raw.metadata!.redrive!.metadata!
-  const waits = waitsForReview(item.status)
+  const isWaiting = waitsForReview(item.status)
   const { id, taskId, error } = item
   const extra = withoutUndefined({
     enqueuedBy: enqueuedBy === capturedBy ? undefined : enqueuedBy,
-    notes: waits || reviewed ? undefined : notes,
-    reviewedBy: waits ? reviewedBy : undefined,
+    notes: isWaiting || reviewed ? undefined : notes,
+    reviewedBy: isWaiting ? reviewedBy : undefined,
     importedId: id === letterId(item) ? undefined : id,
     taskId: taskId === (item.task?.id ?? id) ? undefined : taskId,
     importedCategory: categoryOf(error.category) === error.category ? undefined : error.category,

@@ -8,13 +8,14 @@ import { withoutUndefined } from '../../check/keys.ts'
 import { readOperationFile } from './read.ts'
 
 /**
- * Letters as the text of an operation file. Reading it gives them back, as far as the format goes.
+ * Letters as the text of an operation file. Reading the file returns them, as far as the format
+ * allows.
  */
 export function writeOperationFile(letters: Iterable<DeadLetter>): string {
   return `${JSON.stringify(Array.from(letters, toOperationItem), null, 2)}\n`
 }
 
-/** Names in metadata that mean something in an item, or that an import gave. */
+/** Metadata keys with a meaning in an item, or that an import adds. */
 const itemKeys = [
   'enqueuedBy',
   'tags',
@@ -29,24 +30,26 @@ const itemKeys = [
 ]
 
 /**
- * One letter as an item of an operation file, ready for JSON.stringify. Metadata goes where an
- * import takes it from; when it would come back otherwise, since somebody uses the same names, it
- * is kept apart and whole.
+ * One letter as an item of an operation file, ready for JSON.stringify. Metadata is written where
+ * an import reads it. If an import would read it differently, because the letter uses the same
+ * keys, it is written separately and completely.
  */
 export function toOperationItem(letter: DeadLetter): object {
   const item = itemOf(letter, false)
-  const doubtful = itemKeys.some((key) => key in letter.metadata)
-  return doubtful && !readsBack(item, letter) ? itemOf(letter, true) : item
+  const hasItemKey = itemKeys.some((key) => key in letter.metadata)
+  return hasItemKey && !isReadBack(item, letter) ? itemOf(letter, true) : item
 }
 
-function readsBack(item: object, letter: DeadLetter): boolean {
+function isReadBack(item: object, letter: DeadLetter): boolean {
   const [again] = readOperationFile(JSON.stringify([item])).letters
   return again?.id === letter.id && isDeepStrictEqual(again.metadata, letter.metadata)
 }
 
-function itemOf(letter: DeadLetter, apart: boolean): object {
+function itemOf(letter: DeadLetter, separate: boolean): object {
   const { message, code, stack, at } = letter.failure
-  const { importedId, taskId, importedCategory, enqueuedBy, ...open } = apart ? {} : letter.metadata
+  const { importedId, taskId, importedCategory, enqueuedBy, ...open } = separate
+    ? {}
+    : letter.metadata
   const id = importedId ?? letter.id
   const capturedBy = enqueuedBy ?? letter.history[0]?.actor ?? importer
   return withoutUndefined({
@@ -75,7 +78,7 @@ function itemOf(letter: DeadLetter, apart: boolean): object {
       enqueuedBy: capturedBy,
       ...(letter.tags.length > 0 ? { tags: letter.tags } : {}),
       ...reviewOf(letter),
-      ...besides(letter, apart),
+      ...extraFields(letter, separate),
     }),
     history: letter.history.map((entry) => writeEntry(entry, letter, capturedBy)),
   })
@@ -108,8 +111,8 @@ function reviewOf({ review }: DeadLetter): object {
   })
 }
 
-/** What the format has no place for. */
-function besides(letter: DeadLetter, apart: boolean): { redrive?: object } {
+/** Values that the format has no field for. */
+function extraFields(letter: DeadLetter, separate: boolean): { redrive?: object } {
   const { payload, reason, metadata } = letter
   const special = statusOf(letter) === 'manual_review' && reason !== 'operator'
   const { contentType, bytes } = payload
@@ -117,7 +120,7 @@ function besides(letter: DeadLetter, apart: boolean): { redrive?: object } {
   const redrive = withoutUndefined({
     reason: special ? reason : undefined,
     payload: plainValue(payload).exact ? undefined : { contentType, base64 },
-    metadata: apart ? metadata : undefined,
+    metadata: separate ? metadata : undefined,
   })
   return Object.keys(redrive).length > 0 ? { redrive } : {}
 }
@@ -129,7 +132,7 @@ function operationOf({ queue: type, source, payload }: DeadLetter): object {
   return withoutUndefined({ type, method, endpoint, payload: value, context })
 }
 
-/** The payload as JSON, and whether encoding that again gives the very same bytes. */
+/** The payload as JSON, and whether encoding it again gives the same bytes. */
 function plainValue(payload: Payload): { value?: unknown; exact: boolean } {
   try {
     const decoded = decodePayload(payload)

@@ -55,7 +55,7 @@ const outside = [
   '64:ff9b::101:101',
 ]
 
-describe('refusalOf', () => {
+describe('checkAddress', () => {
   it.each(never)('rejects %j in any case', (address) => {
     expect(checkAddress(address, false)).toBeDefined()
     expect(checkAddress(address, true)).toBeDefined()

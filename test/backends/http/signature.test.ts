@@ -55,7 +55,7 @@ describe('verifySignature', () => {
     expect(verifySignature(given, text, key, at)).toBe(false)
   })
 
-  it('rejects any if the tolerance is not a number', () => {
+  it('rejects every signature if the tolerance is not a number', () => {
     expect(verifySignature(header, body, secret, nowMs + 301_000, Number.NaN)).toBe(false)
   })
 })

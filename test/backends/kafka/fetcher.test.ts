@@ -28,10 +28,12 @@ describe.skipIf(missing)('Fetcher', { timeout: 60_000 }, () => {
     const topic = await bench.topic('read', 2)
     for (const partition of [0, 1])
       await bench.put(topic, [{ value: Buffer.from(`in ${partition}`), partition }])
-    const asked = Array.from({ length: 20 }, (_, n) => n % 2)
-    const found = await Promise.all(asked.map((partition) => fetcher.read({ topic, partition }, 0)))
+    const partitions = Array.from({ length: 20 }, (_, n) => n % 2)
+    const found = await Promise.all(
+      partitions.map((partition) => fetcher.read({ topic, partition }, 0)),
+    )
     expect(found.map(({ records }) => records.map(({ value }) => value.toString()))).toEqual(
-      asked.map((partition) => [`in ${partition}`]),
+      partitions.map((partition) => [`in ${partition}`]),
     )
   })
 

@@ -153,15 +153,15 @@ describe.skipIf(missing)('Transactor', { timeout: 60_000 }, () => {
 
   it('recognizes a committed transaction after it lost its id', async () => {
     const proxy = await lossy()
-    const [heard, unheard] = [transactor(proxy.url, 1500), transactor()]
-    await heard.open()
+    const [first, second] = [transactor(proxy.url, 1500), transactor()]
+    await first.open()
     proxy.lose(apiKeys.endTransaction)
-    const carried = heard.send([outgoing(one, 'a', 0)])
+    const carried = first.send([outgoing(one, 'a', 0)])
     await expect.poll(() => committed(one)).toEqual(['a'])
-    await unheard.open()
+    await second.open()
     proxy.heal()
     await carried
-    await expect(heard.send([outgoing(one, 'b', 0)])).rejects.toMatchObject({ code: 'LEASE_LOST' })
+    await expect(first.send([outgoing(one, 'b', 0)])).rejects.toMatchObject({ code: 'LEASE_LOST' })
   })
 
   it('recognizes an aborted transaction after it lost its id', async () => {

@@ -31,7 +31,7 @@ describe('Waiters', () => {
     waiters.close()
   })
 
-  it('resolves each waiter without messages at its own end', async () => {
+  it('resolves each waiter without messages at its own timeout', async () => {
     const waiters = new Waiters(clock)
     const [late, soon] = [waiter(1000), waiter(10)]
     waiters.add(late)

@@ -20,7 +20,7 @@ function message(properties: Options.Publish, redelivered = false): Message {
 
 const delivered = (one: Message): Delivery => deliveryOf(one, about)
 
-describe('publishingOf', () => {
+describe('toPublishOptions', () => {
   it('maps to properties of AMQP, so that others can read them', () => {
     const sent = toPublishOptions(parcel({ replyTo: 'answers', headers: { a: 'b' } }), memory)
     expect(sent).toMatchObject({
@@ -62,7 +62,7 @@ describe('publishingOf', () => {
   })
 })
 
-describe('copyOf', () => {
+describe('toCopy', () => {
   it('reserves room for its state, however long the headers are', () => {
     const headers = Object.fromEntries(
       Array.from({ length: 7 }, (_, n) => [`h${n}`, 'x'.repeat(8192)]),

@@ -35,7 +35,7 @@ describe('an unsupported version of SQLite', () => {
   })
 
   it.each(['3.51.2', '3.50.9', '2.99.0'])(
-    'is refused (%s), says which Node to use, and leaves no file behind',
+    'is rejected (%s) with the Node version to use, and leaves no file behind',
     async (version) => {
       const directory = await temporaryDirectory()
       reported.version = version

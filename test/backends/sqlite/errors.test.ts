@@ -12,21 +12,21 @@ const tenant: Tenant = {
   unavailable: 'MAILBOX_UNAVAILABLE',
   whenBusy: 'somebody else writes',
 }
-const withCode = (errcode: number): Error => Object.assign(new Error('said'), { errcode })
+const withCode = (errcode: number): Error => Object.assign(new Error('detail'), { errcode })
 
 describe('toRedriveError', () => {
   it.each([
-    [5, 'MAILBOX_UNAVAILABLE', /somebody else writes \(said\)$/],
-    [261, 'MAILBOX_UNAVAILABLE', /somebody else writes \(said\)$/],
+    [5, 'MAILBOX_UNAVAILABLE', /somebody else writes \(detail\)$/],
+    [261, 'MAILBOX_UNAVAILABLE', /somebody else writes \(detail\)$/],
     [13, 'MAILBOX_UNAVAILABLE', /the disk is full/],
     [18, 'TOO_LARGE', /larger than 1 GB/],
     [26, 'STORE_UNSAFE', /not a SQLite database/],
-    [99, 'MAILBOX_UNAVAILABLE', /the mailbox failed \(said\)$/],
-  ])('says of %i what it means for the tenant', (errcode, code, message) => {
-    const trouble = toRedriveError(withCode(errcode), '/f', tenant)
-    expect(trouble.code).toBe(code)
-    expect(trouble.message).toMatch(/^sqlite \/f: /)
-    expect(trouble.message).toMatch(message)
+    [99, 'MAILBOX_UNAVAILABLE', /the mailbox failed \(detail\)$/],
+  ])('explains %i in terms of the tenant', (errcode, code, message) => {
+    const translated = toRedriveError(withCode(errcode), '/f', tenant)
+    expect(translated.code).toBe(code)
+    expect(translated.message).toMatch(/^sqlite \/f: /)
+    expect(translated.message).toMatch(message)
   })
 
   it.each([
@@ -39,11 +39,11 @@ describe('toRedriveError', () => {
     ['ENOSPC', /the disk is full/],
     ['EMFILE', /too many files are open/],
     ['ENAMETOOLONG', /too long/],
-  ])('says what to do about %s of the system', (code, message) => {
-    const trouble = toRedriveError(Object.assign(new Error('said'), { code }), '/f', tenant)
-    expect(trouble.code).toBe('MAILBOX_UNAVAILABLE')
-    expect(trouble.message).toMatch(message)
-    expect(trouble.message).toMatch(/ \(said\)$/)
+  ])('names the fix for the system error %s', (code, message) => {
+    const translated = toRedriveError(Object.assign(new Error('detail'), { code }), '/f', tenant)
+    expect(translated.code).toBe('MAILBOX_UNAVAILABLE')
+    expect(translated.message).toMatch(message)
+    expect(translated.message).toMatch(/ \(detail\)$/)
   })
 
   it('reports that an unflushed write may or may not be stored', () => {

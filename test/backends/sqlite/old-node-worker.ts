@@ -1,3 +1,3 @@
-// What an older Node says of node:sqlite.
+// Fails like node:sqlite on an older Node.
 // @ts-expect-error -- there is no such module
 await import('node:sqlite_of_tomorrow')

@@ -16,7 +16,7 @@ describe('FilePlace', () => {
 
   afterEach(() => rm(directory, { recursive: true }))
 
-  it('reports a problem only while the file is away', async () => {
+  it('reports a problem only while the file is missing', async () => {
     const place = new FilePlace(path)
     expect(place.problem()).toBeUndefined()
     await rename(path, `${path}-away`)

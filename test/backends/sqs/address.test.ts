@@ -52,7 +52,7 @@ describe('urlBeside', () => {
         region: 'eu-west-1',
       },
     ],
-  ])('leads from %s to the requested queue', (url, address) => {
+  ])('derives the URL of the requested queue from %s', (url, address) => {
     expect(addressOf(urlBeside(url, 'replies'))).toEqual(address)
   })
 })
@@ -63,7 +63,7 @@ describe('queueNameOf', () => {
       expect(queueNameOf(name)).toBe(name)
   })
 
-  it('creates valid names of all others, no two equal', () => {
+  it('creates distinct valid names for all other names', () => {
     const names = ['a.b', 'a/b', 'a b', 'é', 'x'.repeat(200), `${'x'.repeat(199)}y`, 'a b.fifo']
     const made = names.map(queueNameOf)
     for (const name of made) expect(name).toMatch(/^[A-Za-z0-9_-]{1,75}(\.fifo)?$/)

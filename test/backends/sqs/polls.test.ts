@@ -11,20 +11,20 @@ interface Poll {
   fail: (error: Error) => Promise<void>
 }
 
-interface Scene {
+interface Bench {
   clock: FakeClock
   polls: Polls
   /** Polls in the order of their start. */
   started: Poll[]
-  givenBack: Message[]
+  released: Message[]
   /** Takes this often with the same request, in one tick. */
   ask: (times: number, ask?: Partial<PollRequest>, signal?: AbortSignal) => Promise<Message[]>[]
 }
 
-function scene({ shared = true } = {}): Scene {
+function setUp({ shared = true } = {}): Bench {
   const clock = fakeClock()
   const started: Poll[] = []
-  const givenBack: Message[] = []
+  const released: Message[] = []
   let made = 0
   const start = (ask: PollRequest): Promise<Message[]> =>
     new Promise((resolve, reject) => {
@@ -35,13 +35,13 @@ function scene({ shared = true } = {}): Scene {
       const fail = (error: Error): Promise<void> => (reject(error), nextTurn())
       started.push({ ask, answer, fail })
     })
-  const release = (messages: Message[]): void => void givenBack.push(...messages)
+  const release = (messages: Message[]): void => void released.push(...messages)
   const polls = new Polls({ clock, shared, start, release })
-  const ask: Scene['ask'] = (times, asked = {}, signal = new AbortController().signal) =>
+  const ask: Bench['ask'] = (times, options = {}, signal = new AbortController().signal) =>
     Array.from({ length: times }, () =>
-      polls.take({ max: 1, visibilitySeconds: 30, waitSeconds: 20, ...asked }, signal),
+      polls.take({ max: 1, visibilitySeconds: 30, waitSeconds: 20, ...options }, signal),
     )
-  return { clock, polls, started, givenBack, ask }
+  return { clock, polls, started, released, ask }
 }
 
 const asks = (started: Poll[]): PollRequest[] => started.map(({ ask }) => ask)
@@ -55,7 +55,7 @@ async function lengths(waiting: Promise<Message[]>[]): Promise<(number | undefin
 
 describe('Polls', () => {
   it('are shared by up to ten waiters with the same request', async () => {
-    const { ask, started, givenBack } = scene()
+    const { ask, started, released } = setUp()
     const waiting = ask(12)
     await nextTurn()
     expect(asks(started)).toEqual([
@@ -66,11 +66,11 @@ describe('Polls', () => {
     await started[1]!.answer(2)
     const found = await Promise.all(waiting)
     expect(new Set(found.map(([message]) => message!.MessageId)).size).toBe(12)
-    expect(givenBack).toEqual([])
+    expect(released).toEqual([])
   })
 
-  it('give each waiter as much as it takes, and continue for those that got nothing', async () => {
-    const { ask, started } = scene()
+  it('give each waiter up to its maximum, and continue for waiters without messages', async () => {
+    const { ask, started } = setUp()
     const waiting = ask(3, { max: 3 })
     await nextTurn()
     expect(maxima(started)).toEqual([9])
@@ -80,7 +80,7 @@ describe('Polls', () => {
   })
 
   it('never request more than the waiters would take', async () => {
-    const { ask, started, givenBack } = scene()
+    const { ask, started, released } = setUp()
     const waiting = [...ask(1, { max: 10 }), ...ask(1, { max: 3 }), ...ask(7)]
     await nextTurn()
     expect(maxima(started)).toEqual([10, 3, 7])
@@ -92,11 +92,11 @@ describe('Polls', () => {
     expect(maxima(started)).toEqual([10, 3, 7, 5])
     await started[3]!.answer(5)
     expect(await lengths(waiting)).toEqual([10, 1, 1, 1, 1, 1, 1, 1, 1])
-    expect(givenBack).toEqual([])
+    expect(released).toEqual([])
   })
 
   it('are separate for different visibility times', async () => {
-    const { ask, started } = scene()
+    const { ask, started } = setUp()
     const [short] = ask(1, { visibilitySeconds: 1 })
     const [long] = ask(1, { visibilitySeconds: 60 })
     await nextTurn()
@@ -106,7 +106,7 @@ describe('Polls', () => {
   })
 
   it('are limited in number, and later waiters share the next one', async () => {
-    const { ask, started } = scene()
+    const { ask, started } = setUp()
     for (let n = 0; n < 30; n++) {
       void ask(1)
       await nextTurn()
@@ -117,14 +117,14 @@ describe('Polls', () => {
   })
 
   it('serve one waiter each if messages must not be shared', async () => {
-    const { ask, started } = scene({ shared: false })
+    const { ask, started } = setUp({ shared: false })
     void ask(12)
     await nextTurn()
     expect(maxima(started)).toEqual(Array.from({ length: 12 }, () => 1))
   })
 
   it('continue for the next waiter when one gives up', async () => {
-    const { ask, started } = scene()
+    const { ask, started } = setUp()
     const stop = new AbortController()
     const [gone] = ask(1, {}, stop.signal)
     await nextTurn()
@@ -137,8 +137,8 @@ describe('Polls', () => {
     expect(await next).toHaveLength(1)
   })
 
-  it('release messages at once that nobody waits for', async () => {
-    const { ask, started, givenBack, polls } = scene()
+  it('release messages at once that no waiter wants', async () => {
+    const { ask, started, released, polls } = setUp()
     const stop = new AbortController()
     const [first, second] = ask(2, {}, stop.signal)
     const [stays] = ask(1)
@@ -147,13 +147,13 @@ describe('Polls', () => {
     expect(await Promise.all([first!, second!])).toEqual([[], []])
     const answered = started[0]!.answer(3)
     await polls.idle()
-    expect(givenBack.map(({ MessageId }) => MessageId)).toEqual(['1', '2'])
+    expect(released.map(({ MessageId }) => MessageId)).toEqual(['1', '2'])
     await answered
     expect(await stays).toEqual([{ MessageId: '0' }])
   })
 
   it('do not start for waiters that gave up in the same tick', async () => {
-    const { ask, started } = scene()
+    const { ask, started } = setUp()
     const stop = new AbortController()
     const waiting = ask(3, {}, stop.signal)
     stop.abort()
@@ -163,7 +163,7 @@ describe('Polls', () => {
   })
 
   it('start again for a caller that does not wait', async () => {
-    const { ask, started } = scene()
+    const { ask, started } = setUp()
     void ask(1)
     await nextTurn()
     const [now] = ask(1, { waitSeconds: 0 })
@@ -174,7 +174,7 @@ describe('Polls', () => {
   })
 
   it('last no longer than the limit of SQS, and are repeated for longer waits', async () => {
-    const { ask, started, clock } = scene()
+    const { ask, started, clock } = setUp()
     const [waiting] = ask(1, { waitSeconds: 45 })
     await nextTurn()
     for (const poll of [0, 1]) {
@@ -189,7 +189,7 @@ describe('Polls', () => {
   })
 
   it('do not delay waiters with a shorter wait', async () => {
-    const { ask, started, clock } = scene()
+    const { ask, started, clock } = setUp()
     const stop = new AbortController()
     void ask(1, {}, stop.signal)
     await nextTurn()
@@ -201,12 +201,12 @@ describe('Polls', () => {
   })
 
   it('reject as many waiters as they were for', async () => {
-    const { ask, started } = scene()
+    const { ask, started } = setUp()
     const waiting = ask(12)
     await nextTurn()
-    const told = Promise.allSettled(waiting.slice(0, 10))
+    const results = Promise.allSettled(waiting.slice(0, 10))
     await started[0]!.fail(new Error('away'))
-    expect((await told).map(({ status }) => status)).toEqual(
+    expect((await results).map(({ status }) => status)).toEqual(
       Array.from({ length: 10 }, () => 'rejected'),
     )
     expect(await lengths(waiting.slice(10))).toEqual([undefined, undefined])

@@ -16,7 +16,7 @@ import { memoryStore } from '../../../src/stores/memory/memory.ts'
 export interface ExecutorBench {
   executor: ResilientExecutor
   store: Store
-  heard: <T extends EventType>(type: T) => EventOf<T>[]
+  eventsOf: <T extends EventType>(type: T) => EventOf<T>[]
   /** All letters, the oldest first. */
   letters: () => Promise<DeadLetter[]>
 }
@@ -52,13 +52,13 @@ export async function anExecutor(
   return {
     executor: new ResilientExecutor({ policies }, { capturer, hub, clock, rules }),
     store,
-    heard: <T extends EventType>(type: T) =>
+    eventsOf: <T extends EventType>(type: T) =>
       events.filter((event): event is EventOf<T> => event.type === type),
     letters: async () => (await store.find({ order: 'oldest', payload: true })).items,
   }
 }
 
-/** What a call ends with, as a value. */
+/** The error of a call that must fail. */
 export async function errorOf(call: Promise<unknown>): Promise<unknown> {
   try {
     await call
@@ -68,7 +68,7 @@ export async function errorOf(call: Promise<unknown>): Promise<unknown> {
   throw new Error('the call did not fail')
 }
 
-/** An operation that fails with each of these in turn, and then does well. */
+/** An operation that throws these errors in turn, and then succeeds. */
 export function failing(...errors: unknown[]): (() => Promise<string>) & { runs: number } {
   const operation = async (): Promise<string> => {
     const at = operation.runs++
@@ -82,5 +82,5 @@ export function failing(...errors: unknown[]): (() => Promise<string>) & { runs:
 export const http = (status: number, more: object = {}): Error =>
   Object.assign(new Error(`HTTP ${status}`), { status, ...more })
 
-/** Waits of next to nothing. */
-export const swift = { initialDelayMs: 0, maxDelayMs: 1 }
+/** Delays of at most 1 ms. */
+export const noDelay = { initialDelayMs: 0, maxDelayMs: 1 }

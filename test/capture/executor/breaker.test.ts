@@ -25,9 +25,9 @@ async function failTimes(
 describe.each(['llm', 'github', 'tool'] as const)('the breaker of %s', (name) => {
   const { failures, successes, openMs } = resiliencePolicies[name].breaker
 
-  it('opens after so many failures in a row, refuses, tries a few, and closes', async () => {
+  it('opens after its limit of consecutive failures, rejects calls, admits probes, and closes', async () => {
     const bench = await anExecutor({ [name]: once })
-    const { executor, heard } = bench
+    const { executor, eventsOf } = bench
     await failTimes(bench, name, failures - 1)
     expect(executor.state(name)).toBe('closed')
     await failTimes(bench, name, 1)
@@ -45,14 +45,14 @@ describe.each(['llm', 'github', 'tool'] as const)('the breaker of %s', (name) =>
       expect(await executor.execute(name, failing())).toBe('done')
       expect(executor.state(name)).toBe(n < successes ? 'half-open' : 'closed')
     }
-    expect(heard('breaker')).toMatchObject([
+    expect(eventsOf('breaker')).toMatchObject([
       { kind: 'policy', name, state: 'open', until: expect.any(String) },
       { kind: 'policy', name, state: 'half-open' },
       { kind: 'policy', name, state: 'closed' },
     ])
   })
 
-  it('opens again at the first failure of those it tries, and counts their successes from zero', async () => {
+  it('opens again when a probe fails, and resets the count of successful probes', async () => {
     const bench = await anExecutor({ [name]: once })
     const { executor } = bench
     await failTimes(bench, name, failures)
@@ -65,7 +65,7 @@ describe.each(['llm', 'github', 'tool'] as const)('the breaker of %s', (name) =>
     expect(executor.state(name)).toBe('half-open')
   })
 
-  it('is not opened by failures with a success between them', async () => {
+  it('stays closed when a success interrupts the failures', async () => {
     const bench = await anExecutor({ [name]: once })
     for (let n = 0; n < 3; n++) {
       await failTimes(bench, name, failures - 1)
@@ -78,7 +78,7 @@ describe.each(['llm', 'github', 'tool'] as const)('the breaker of %s', (name) =>
 describe('a breaker', () => {
   const small = (limits: object) => ({ mine: { ...once, breaker: { failures: 2, ...limits } } })
 
-  it('is shared by the calls of one policy of one executor, and by no others', async () => {
+  it('is shared by all calls of one policy of one executor only', async () => {
     const bench = await anExecutor({ ...small({}), other: { ...once, breaker: { failures: 2 } } })
     const second = await anExecutor(small({}))
     await failTimes(bench, 'mine', 2)
@@ -88,7 +88,7 @@ describe('a breaker', () => {
     expect(bench.executor.state('verification')).toBe('closed')
   })
 
-  it('that is open gives the last failure as the cause, and a letter that waits for it', async () => {
+  it('that is open rejects with the last failure as the cause, and delays the letter until it closes', async () => {
     const bench = await anExecutor(small({ openMs: 600_000 }))
     const last = new Error('no answer', { cause: http(429) })
     const { executor, letters } = bench
@@ -107,7 +107,7 @@ describe('a breaker', () => {
     expect(toMs(letter.retryAt!) - toMs(letter.deadLetteredAt)).toBe(600_000)
   })
 
-  it('that opens during a call ends its retries at once, with the error of the operation', async () => {
+  it('that opens during a call ends its retries immediately, with the error of the operation', async () => {
     const { executor, letters } = await anExecutor({
       mine: { attempts: 5, breaker: { failures: 2 } },
     })
@@ -120,7 +120,7 @@ describe('a breaker', () => {
     expect(await letters()).toMatchObject([{ attempts: 2 }])
   })
 
-  it('that was opened by others while a call waited lets it end with its own error', async () => {
+  it('that other calls opened during a backoff rejects the waiting call with its own error', async () => {
     const bench = await anExecutor({
       mine: { attempts: 2, jitter: 0, retryOn: { statuses: [503] }, breaker: { failures: 3 } },
     })
@@ -136,16 +136,16 @@ describe('a breaker', () => {
     expect(operation.runs).toBe(1)
   })
 
-  it('does not count what is the fault of the call itself', async () => {
+  it('does not count failures that the call itself causes', async () => {
     const { executor } = await anExecutor(small({}))
     for (const status of [400, 401, 403, 404, 422])
       await errorOf(executor.execute('mine', failing(http(status))))
     expect(executor.state('mine')).toBe('closed')
   })
 
-  it('does not count what its caller cancelled', async () => {
+  it('does not count cancelled calls', async () => {
     const bench = await anExecutor(small({ openMs: 1000, successes: 1 }))
-    const { executor, heard } = bench
+    const { executor, eventsOf } = bench
     const cancelled = async (): Promise<void> => {
       const controller = new AbortController()
       const call = executor.execute('mine', () => new Promise(() => {}), {
@@ -157,20 +157,20 @@ describe('a breaker', () => {
     for (let n = 0; n < 3; n++) await cancelled()
     expect(executor.state('mine')).toBe('closed')
 
-    // And what was cancelled while it was tried does not close it.
+    // A cancelled probe does not close it.
     await failTimes(bench, 'mine', 2)
     vi.setSystemTime(Date.now() + 1000)
     await cancelled()
     expect(executor.state('mine')).toBe('open')
 
-    // And what was cancelled before is not tried at all.
+    // A call that was cancelled before is not a probe.
     vi.setSystemTime(Date.now() + 1000)
     const signal = AbortSignal.abort('no')
     expect(await errorOf(executor.execute('mine', failing(), { signal }))).toBe('no')
-    expect(heard('breaker').map(({ state }) => state)).toEqual(['open', 'half-open', 'open'])
+    expect(eventsOf('breaker').map(({ state }) => state)).toEqual(['open', 'half-open', 'open'])
   })
 
-  it('lets no more run than halfOpenCalls; the others wait for the result', async () => {
+  it('runs at most halfOpenCalls while half-open; other calls wait for their result', async () => {
     const bench = await anExecutor(small({ openMs: 1000, successes: 2, halfOpenCalls: 2 }))
     const { executor } = bench
     await failTimes(bench, 'mine', 2)
@@ -191,7 +191,7 @@ describe('a breaker', () => {
     expect(executor.state('mine')).toBe('closed')
   })
 
-  it('lets a call go that waits for the result and is cancelled', async () => {
+  it('releases a cancelled call that waits for a probe', async () => {
     const bench = await anExecutor(small({ openMs: 1000, successes: 1 }))
     const { executor, letters } = bench
     await failTimes(bench, 'mine', 2)
@@ -213,7 +213,7 @@ describe('a breaker', () => {
     expect(await letters()).toEqual(before)
   })
 
-  it('closes when enough of the calls that it tried succeed', async () => {
+  it('closes when enough probes succeed', async () => {
     const limits = { openMs: 1000, successes: 2, halfOpenCalls: 3 }
     const bench = await anExecutor(small(limits))
     const { executor } = bench

@@ -5,15 +5,15 @@ import { decodePayload, encodePayload } from '../../../src/letter/payload.ts'
 import { insideRedelivery } from '../../../src/run-context.ts'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
-import { anExecutor, errorOf, failing, http, swift } from './an-executor.ts'
+import { anExecutor, errorOf, failing, http, noDelay } from './an-executor.ts'
 
 class RateLimitError extends Error {}
 class TimeoutError extends Error {}
 class SlowModelError extends TimeoutError {}
 
 describe('a call that succeeds', () => {
-  it('gives what the operation gives, and keeps nothing', async () => {
-    const { executor, letters, heard } = await anExecutor()
+  it('returns the result of the operation and stores nothing', async () => {
+    const { executor, letters, eventsOf } = await anExecutor()
     const seen: { attempt: number; aborted: boolean }[] = []
     const result = await executor.execute('llm', ({ attempt, signal }) => {
       seen.push({ attempt, aborted: signal.aborted })
@@ -22,17 +22,17 @@ describe('a call that succeeds', () => {
     expect(result).toBe(42)
     expect(seen).toEqual([{ attempt: 1, aborted: false }])
     expect(await letters()).toEqual([])
-    expect(heard('captured')).toEqual([])
+    expect(eventsOf('captured')).toEqual([])
   })
 
-  it('does not abort the signal of a run that is over, since its result may still be read', async () => {
+  it('does not abort the signal of a finished run, so that its result can still be read', async () => {
     const { executor } = await anExecutor()
     const signal = await executor.execute('llm', ({ signal }) => signal)
     expect(signal.aborted).toBe(false)
   })
 
-  it('counts its runs from 1', async () => {
-    const { executor, letters } = await anExecutor({ llm: swift })
+  it('numbers its runs from 1', async () => {
+    const { executor, letters } = await anExecutor({ llm: noDelay })
     const seen: number[] = []
     await executor.execute('llm', async ({ attempt }) => {
       seen.push(attempt)
@@ -43,51 +43,60 @@ describe('a call that succeeds', () => {
   })
 })
 
-describe('what is retried', () => {
+describe('retryOn', () => {
   const named = { errors: ['RateLimitError', 'TimeoutError'], statuses: [429, 503] }
 
   it.each<[string, unknown]>([
-    ['a listed status, whatever the class', http(503)],
-    ['a listed name, without any status', new RateLimitError('slow down')],
+    ['an error with a listed status, of any class', http(503)],
+    ['an error with a listed name, without a status', new RateLimitError('slow down')],
     ['a subclass of a listed class', new SlowModelError('no answer')],
-    ['a listed name that is only a name', new DOMException('late', 'TimeoutError')],
-    ['a cause of a listed name', new Error('call failed', { cause: new RateLimitError('no') })],
-    ['a cause of a subclass', new Error('call failed', { cause: new SlowModelError('no') })],
-    ['a cause with a listed status', new Error('call failed', { cause: http(429) })],
-    ['a status of the response', Object.assign(new Error('bad'), { response: { status: 503 } })],
-    ['a statusCode', Object.assign(new Error('bad'), { statusCode: 429 })],
-  ])('%s', async (_what, error) => {
-    const { executor } = await anExecutor({ mine: { ...swift, retryOn: named } })
+    ['an error whose name property is listed', new DOMException('late', 'TimeoutError')],
+    [
+      'an error whose cause has a listed name',
+      new Error('call failed', { cause: new RateLimitError('no') }),
+    ],
+    [
+      'an error whose cause is of a subclass',
+      new Error('call failed', { cause: new SlowModelError('no') }),
+    ],
+    ['an error whose cause has a listed status', new Error('call failed', { cause: http(429) })],
+    [
+      'an error with the status in its response',
+      Object.assign(new Error('bad'), { response: { status: 503 } }),
+    ],
+    ['an error with a listed statusCode', Object.assign(new Error('bad'), { statusCode: 429 })],
+  ])('retries %s', async (_what, error) => {
+    const { executor } = await anExecutor({ mine: { ...noDelay, retryOn: named } })
     const operation = failing(error)
     expect(await executor.execute('mine', operation)).toBe('done')
     expect(operation.runs).toBe(2)
   })
 
   it.each<[string, unknown]>([
-    ['another status', http(404)],
-    ['another name', new TypeError('x is not a function')],
-    ['a string', 'RateLimitError'],
-    ['nothing at all', undefined],
-  ])('not %s', async (_what, error) => {
-    const { executor } = await anExecutor({ mine: { ...swift, retryOn: named } })
+    ['an error with another status', http(404)],
+    ['an error with another name', new TypeError('x is not a function')],
+    ['a thrown string', 'RateLimitError'],
+    ['a thrown undefined', undefined],
+  ])('does not retry %s', async (_what, error) => {
+    const { executor } = await anExecutor({ mine: { ...noDelay, retryOn: named } })
     const operation = failing(error)
     expect(await errorOf(executor.execute('mine', operation))).toBe(error)
     expect(operation.runs).toBe(1)
   })
 
-  it('categories, as the rules of the user see them', async () => {
+  it('matches categories that user rules assign', async () => {
     const rules = [{ name: 'odd', when: { code: 'E_ODD' }, category: 'transient' as const }]
     const odd = Object.assign(new Error('odd'), { code: 'E_ODD' })
     const retryOn = { categories: ['transient' as const] }
-    const { executor } = await anExecutor({ mine: { ...swift, retryOn } }, { rules })
+    const { executor } = await anExecutor({ mine: { ...noDelay, retryOn } }, { rules })
     expect(await executor.execute('mine', failing(odd))).toBe('done')
   })
 
-  it('what a function says, and nothing else', async () => {
+  it('retries only the failures that a retryOn function accepts', async () => {
     const seen: unknown[] = []
     const { executor } = await anExecutor({
       mine: {
-        ...swift,
+        ...noDelay,
         retryOn: (error, failure) => {
           seen.push([error, failure.status])
           return failure.status === 418
@@ -102,11 +111,11 @@ describe('what is retried', () => {
     ])
   })
 
-  it('nothing, when the function throws, which is told', async () => {
+  it('retries nothing when the retryOn function throws, and emits the error', async () => {
     const mistake = new Error('mistake')
-    const { executor, heard } = await anExecutor({
+    const { executor, eventsOf } = await anExecutor({
       mine: {
-        ...swift,
+        ...noDelay,
         retryOn: () => {
           throw mistake
         },
@@ -115,19 +124,21 @@ describe('what is retried', () => {
     const operation = failing(http(503))
     await errorOf(executor.execute('mine', operation))
     expect(operation.runs).toBe(1)
-    expect(heard('error')).toEqual([{ type: 'error', during: 'retryOn of mine', error: mistake }])
+    expect(eventsOf('error')).toEqual([
+      { type: 'error', during: 'retryOn of mine', error: mistake },
+    ])
   })
 
-  it('not the answer of an async function, which is no answer yet', async () => {
+  it('does not treat the promise of an async retryOn function as true', async () => {
     const retryOn = (async () => true) as unknown as () => boolean
-    const { executor } = await anExecutor({ mine: { ...swift, retryOn } })
+    const { executor } = await anExecutor({ mine: { ...noDelay, retryOn } })
     const operation = failing(http(503))
     await errorOf(executor.execute('mine', operation))
     expect(operation.runs).toBe(1)
   })
 
-  it('of a policy that says nothing, what passes by itself', async () => {
-    const { executor } = await anExecutor({ mine: { ...swift, attempts: 4 } })
+  it('retries temporary failures by default', async () => {
+    const { executor } = await anExecutor({ mine: { ...noDelay, attempts: 4 } })
     const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
     expect(await executor.execute('mine', failing(reset, http(429), http(500)))).toBe('done')
     const operation = failing(http(422))
@@ -136,7 +147,7 @@ describe('what is retried', () => {
   })
 })
 
-describe('a call that fails for good', () => {
+describe('a call whose last attempt fails', () => {
   it.each([
     ['llm', http(503), 3, 'llm_call', 'dependency'],
     ['github', http(502), 5, 'github_api', 'dependency'],
@@ -148,31 +159,34 @@ describe('a call that fails for good', () => {
       'verification',
       'unknown',
     ],
-  ])('of %s is kept with its runs, in the queue of its kind', async (...row) => {
-    const [policy, error, attempts, queue, category] = row
-    const { executor, letters } = await anExecutor({ [policy]: swift })
-    const operation = failing(...Array.from({ length: 9 }, () => error))
-    const payload = { prompt: 'hi' }
-    expect(await errorOf(executor.execute(policy, operation, { operation: { payload } }))).toBe(
-      error,
-    )
-    expect(operation.runs).toBe(attempts)
-    const [letter, ...others] = await letters()
-    expect(others).toEqual([])
-    expect(letter).toMatchObject({ queue, category, attempts, retries: 0, state: 'pending' })
-    expect(letter!.source).toEqual({ kind: 'operation', type: queue })
-    expect(decodePayload(letter!.payload)).toEqual(payload)
-  })
+  ])(
+    'of policy %s is stored in the queue of the policy, with the number of its attempts',
+    async (...row) => {
+      const [policy, error, attempts, queue, category] = row
+      const { executor, letters } = await anExecutor({ [policy]: noDelay })
+      const operation = failing(...Array.from({ length: 9 }, () => error))
+      const payload = { prompt: 'hi' }
+      expect(await errorOf(executor.execute(policy, operation, { operation: { payload } }))).toBe(
+        error,
+      )
+      expect(operation.runs).toBe(attempts)
+      const [letter, ...others] = await letters()
+      expect(others).toEqual([])
+      expect(letter).toMatchObject({ queue, category, attempts, retries: 0, state: 'pending' })
+      expect(letter!.source).toEqual({ kind: 'operation', type: queue })
+      expect(decodePayload(letter!.payload)).toEqual(payload)
+    },
+  )
 
-  it('rethrows the very object that the operation threw last', async () => {
-    const { executor } = await anExecutor({ llm: { ...swift, breaker: false } })
+  it('rethrows the same object that the operation threw last', async () => {
+    const { executor } = await anExecutor({ llm: { ...noDelay, breaker: false } })
     const errors = [http(503), http(503), Object.freeze(http(503))]
     expect(await errorOf(executor.execute('llm', failing(...errors)))).toBe(errors[2])
     for (const thrown of [undefined, null, 'text', 7, { status: 404 }])
       expect(await errorOf(executor.execute('llm', failing(thrown)))).toBe(thrown)
   })
 
-  it('rethrows what an operation throws that is no promise', async () => {
+  it('rethrows the error of a synchronous operation', async () => {
     const { executor, letters } = await anExecutor()
     const error = new Error('at once')
     const operation = (): never => {
@@ -182,7 +196,7 @@ describe('a call that fails for good', () => {
     expect(await letters()).toHaveLength(1)
   })
 
-  it('is kept when it is permanent too, parked for a person', async () => {
+  it('is stored as a parked letter when the failure is permanent', async () => {
     const { executor, letters } = await anExecutor()
     const operation = failing(http(404))
     await errorOf(executor.execute('github', operation, { operation: { payload: 1 } }))
@@ -192,7 +206,7 @@ describe('a call that fails for good', () => {
     ])
   })
 
-  it('is kept with all that the context says', async () => {
+  it('is stored with every field of the context', async () => {
     const { executor, letters } = await anExecutor()
     const context = {
       operation: {
@@ -227,7 +241,7 @@ describe('a call that fails for good', () => {
     ])
   })
 
-  it('goes to the queue of its policy, or else to one of the same name', async () => {
+  it('goes to the queue that the policy sets, or to a queue with the name of the policy', async () => {
     const { executor, letters } = await anExecutor({ search: { queue: 'lookups' }, mail: {} })
     const context = { operation: { payload: 1 } }
     await errorOf(executor.execute('search', failing(http(400)), context))
@@ -235,8 +249,8 @@ describe('a call that fails for good', () => {
     expect((await letters()).map(({ queue }) => queue)).toEqual(['lookups', 'mail'])
   })
 
-  it('is parked and marked when there is nothing to replay', async () => {
-    const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
+  it('is parked and tagged as not replayable when it has no payload', async () => {
+    const { executor, letters } = await anExecutor({ llm: { ...noDelay, attempts: 1 } })
     await errorOf(executor.execute('llm', failing(http(503))))
     await errorOf(executor.execute('llm', failing(http(503)), { tags: ['mine'] }))
     expect(await letters()).toMatchObject([
@@ -251,74 +265,74 @@ describe('a call that fails for good', () => {
     ])
   })
 
-  it('is retried without a payload when the caller chose how', async () => {
-    const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
+  it('is retried without a payload when the caller sets a retry policy', async () => {
+    const { executor, letters } = await anExecutor({ llm: { ...noDelay, attempts: 1 } })
     await errorOf(executor.execute('llm', failing(http(503)), { policy: exponential() }))
     expect(await letters()).toMatchObject([{ state: 'pending', tags: [] }])
   })
 
-  it('ends with its own error when the letter cannot be kept, and that is told', async () => {
-    const { executor, letters, heard } = await anExecutor({}, { maxItems: 1 })
+  it('rejects with its own error when the letter cannot be stored, and emits the other error', async () => {
+    const { executor, letters, eventsOf } = await anExecutor({}, { maxItems: 1 })
     const errors = [http(400), http(401), http(402)]
     for (const error of errors)
       expect(await errorOf(executor.execute('llm', failing(error)))).toBe(error)
     expect(await letters()).toHaveLength(1)
-    expect(heard('error')).toMatchObject([
+    expect(eventsOf('error')).toMatchObject([
       { during: 'capture of llm_call', error: { code: 'QUEUE_FULL' } },
       { during: 'capture of llm_call', error: { code: 'QUEUE_FULL' } },
     ])
   })
 
-  it('ends with its own error when the payload is too large', async () => {
-    const { executor, heard } = await anExecutor()
+  it('rejects with its own error when the payload is too large', async () => {
+    const { executor, eventsOf } = await anExecutor()
     const error = http(400)
     const context = { operation: { payload: 'x'.repeat(2000) } }
     expect(await errorOf(executor.execute('llm', failing(error), context))).toBe(error)
-    expect(heard('error')).toMatchObject([{ error: { code: 'TOO_LARGE' } }])
+    expect(eventsOf('error')).toMatchObject([{ error: { code: 'TOO_LARGE' } }])
   })
 })
 
 describe('a fallback', () => {
-  it('gives the result in place of the error, and then nothing is kept', async () => {
+  it('returns its result instead of the error, and nothing is stored', async () => {
     const seen: unknown[] = []
     const fallback = (error: unknown): string => {
       seen.push(error)
       return 'from the cache'
     }
-    const { executor, letters } = await anExecutor({ llm: { ...swift, fallback } })
+    const { executor, letters } = await anExecutor({ llm: { ...noDelay, fallback } })
     const error = http(400)
     expect(await executor.execute('llm', failing(error))).toBe('from the cache')
     expect(seen).toEqual([error])
     expect(await letters()).toEqual([])
   })
 
-  it('declines by throwing what it was given', async () => {
+  it('declines by rethrowing the error that it received', async () => {
     const fallback = async (given: unknown): Promise<never> => {
       throw given
     }
-    const { executor, letters, heard } = await anExecutor({ llm: { fallback } })
+    const { executor, letters, eventsOf } = await anExecutor({ llm: { fallback } })
     const error = http(400)
     expect(await errorOf(executor.execute('llm', failing(error)))).toBe(error)
     expect(await letters()).toMatchObject([{ failure: { status: 400 } }])
-    expect(heard('error')).toEqual([])
+    expect(eventsOf('error')).toEqual([])
   })
 
-  it('that fails itself is told, and the original error is kept and rethrown', async () => {
+  it('that fails is reported, and the original error is stored and rethrown', async () => {
     const broken = new Error('the cache is empty')
     const fallback = (): never => {
       throw broken
     }
-    const { executor, letters, heard } = await anExecutor({ llm: { fallback } })
+    const { executor, letters, eventsOf } = await anExecutor({ llm: { fallback } })
     const error = http(400)
     expect(await errorOf(executor.execute('llm', failing(error)))).toBe(error)
     expect(await letters()).toMatchObject([{ failure: { status: 400 } }])
-    expect(heard('error')).toMatchObject([{ during: 'fallback of llm', error: broken }])
+    expect(eventsOf('error')).toMatchObject([{ during: 'fallback of llm', error: broken }])
   })
 })
 
-describe('inside a redelivery', () => {
-  it('the policy runs as ever, and no letter is made', async () => {
-    const { executor, letters } = await anExecutor({ llm: swift })
+describe('the executor inside a redelivery', () => {
+  it('runs the policy as usual and stores no letter', async () => {
+    const { executor, letters } = await anExecutor({ llm: noDelay })
     const error = http(503)
     const operation = failing(error, error, error)
     const context = { operation: { payload: 1 } }
@@ -330,8 +344,8 @@ describe('inside a redelivery', () => {
     expect(await letters()).toEqual([])
   })
 
-  it('a failure that the handler catches gets a letter of its own', async () => {
-    const { executor, letters } = await anExecutor({ llm: { ...swift, attempts: 1 } })
+  it('stores a letter for a failure that the handler catches', async () => {
+    const { executor, letters } = await anExecutor({ llm: { ...noDelay, attempts: 1 } })
     const input = { prompt: 'hi' }
     const context = { operation: { payload: input } }
     await insideRedelivery(aLetter({ queue: 'outer' }), async () => {
@@ -343,8 +357,8 @@ describe('inside a redelivery', () => {
     expect(Buffer.from(letter!.payload.bytes).toString()).toBe('{"prompt":"hi"}')
   })
 
-  it('a handler that uses the executor fails and resolves the one letter there is', async () => {
-    const { executor, letters, store } = await anExecutor({ llm: { ...swift, attempts: 2 } })
+  it('fails and resolves the letter whose handler uses it, without a second letter', async () => {
+    const { executor, letters, store } = await anExecutor({ llm: { ...noDelay, attempts: 2 } })
     const dlq = await DeadLetterQueue.open(store, { pollMs: 5 })
     const operation = failing(http(500), http(500), http(500), http(500))
     const call = (): Promise<string> =>
@@ -352,16 +366,16 @@ describe('inside a redelivery', () => {
     dlq.handle('llm_call', call)
     await errorOf(call())
     const [letter] = await letters()
-    const heard = (type: 'rescheduled' | 'resolved'): Promise<unknown> =>
-      new Promise((tell) => dlq.on(type, tell))
+    const nextEvent = (type: 'rescheduled' | 'resolved'): Promise<unknown> =>
+      new Promise((resolve) => dlq.on(type, resolve))
     dlq.start()
 
-    const rescheduled = heard('rescheduled')
+    const rescheduled = nextEvent('rescheduled')
     await dlq.retry(letter!.id)
     await rescheduled
     expect(await letters()).toMatchObject([{ id: letter!.id, state: 'pending', retries: 1 }])
 
-    const resolved = heard('resolved')
+    const resolved = nextEvent('resolved')
     await dlq.retry(letter!.id)
     await resolved
     expect(await letters()).toMatchObject([{ id: letter!.id, state: 'resolved' }])
@@ -370,8 +384,8 @@ describe('inside a redelivery', () => {
   })
 })
 
-describe('names and options', () => {
-  it('the built-in policies have the numbers that were asked for', () => {
+describe('policies of an executor', () => {
+  it('have the documented values when built in', () => {
     const row = (name: keyof typeof resiliencePolicies): unknown[] => {
       const { attempts, initialDelayMs, maxDelayMs, multiplier, jitter, timeoutMs, breaker } =
         resiliencePolicies[name]
@@ -384,8 +398,8 @@ describe('names and options', () => {
     expect(row('verification')).toEqual([3, 2000, 30_000, 2, 0, 180_000, false])
   })
 
-  it('a policy of the name of a built-in one changes only what it says', async () => {
-    const { executor } = await anExecutor({ llm: { ...swift, attempts: 2 } })
+  it('override only the given fields of a built-in policy with the same name', async () => {
+    const { executor } = await anExecutor({ llm: { ...noDelay, attempts: 2 } })
     const [first, second] = [http(503), http(503)]
     const operation = failing(first, second)
     expect(await errorOf(executor.execute('llm', operation))).toBe(second)
@@ -394,12 +408,12 @@ describe('names and options', () => {
     expect(other.runs).toBe(1)
   })
 
-  it('a policy whose letters could have no queue is refused', async () => {
+  it('are rejected when the queue name is invalid', async () => {
     for (const policies of [{ '': {} }, { a: { queue: '' } }, { a: { queue: 'x\n' } }])
       expect(await errorOf(anExecutor(policies))).toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('an unknown policy is refused with the known and the nearest name, and runs nothing', async () => {
+  it('are rejected when unknown, with the known and the nearest name, before a run', async () => {
     const { executor } = await anExecutor({ search: {} })
     const operation = failing()
     expect(await errorOf(executor.execute('gihub', operation))).toMatchObject({
@@ -414,7 +428,7 @@ describe('names and options', () => {
     expect(() => executor.state('nothing')).toThrow('unknown policy "nothing"')
   })
 
-  it('a context that no letter can have is refused before anything runs', async () => {
+  it('reject an invalid context before a run', async () => {
     const { executor } = await anExecutor()
     const operation = failing()
     for (const context of [
@@ -457,7 +471,7 @@ describe('names and options', () => {
     [{ a: { fallback: 'no' } }, 'must be a function'],
     [{ a: 7 }, 'executor option "policies.a"'],
     [{ llm: { breaker: { successes: 9 } } }, '9) must not be above halfOpenCalls (3)'],
-  ])('%j is refused', async (policies, message) => {
+  ])('reject %j', async (policies, message) => {
     const error = await errorOf(anExecutor(policies as never))
     expect(error).toMatchObject({ code: 'INVALID_CONFIG' })
     expect(String(error)).toContain(message)
@@ -466,7 +480,7 @@ describe('names and options', () => {
 
 describe('the idempotency key of a call', () => {
   it('is the same in every run of the call and in its letter', async () => {
-    const { executor, letters } = await anExecutor({ llm: swift })
+    const { executor, letters } = await anExecutor({ llm: noDelay })
     const keys: string[] = []
     const call = executor.execute('llm', ({ idempotencyKey }) => {
       keys.push(idempotencyKey)
@@ -477,7 +491,7 @@ describe('the idempotency key of a call', () => {
     expect(keys).toEqual(Array(3).fill(`${letter!.id}:1:0`))
   })
 
-  it('derives from the id that the context gives', async () => {
+  it('derives from the id in the context', async () => {
     const { executor } = await anExecutor()
     const id = '0198c0de-0000-7000-8000-000000000042'
     expect(await executor.execute('llm', ({ idempotencyKey }) => idempotencyKey, { id })).toBe(
@@ -485,7 +499,7 @@ describe('the idempotency key of a call', () => {
     )
   })
 
-  it('is that of the letter where its handler makes the same call again', async () => {
+  it('is the key of the letter when its handler repeats the same call', async () => {
     const { executor } = await anExecutor()
     const payload = encodePayload({ prompt: 'hi' })
     const letter = aLetter({ queue: 'llm_call', payload })

@@ -9,14 +9,14 @@ const servers: Server[] = []
 afterEach(async () => {
   for (const server of servers.splice(0)) {
     server.closeAllConnections()
-    await new Promise((tell) => void server.close(tell))
+    await new Promise((resolve) => void server.close(resolve))
   }
 })
 
 /**
- * A server that answers each request with the next of these, and with the last one from then on.
+ * Starts a server that answers the requests with these listeners in turn, and then with the last.
  */
-async function serving(...answers: RequestListener[]): Promise<string> {
+async function startServer(...answers: RequestListener[]): Promise<string> {
   let requests = 0
   const server = createServer((request, response) => {
     const answer = answers[Math.min(requests++, answers.length - 1)]!
@@ -36,10 +36,10 @@ const reset: RequestListener = (request) => request.socket.resetAndDestroy()
 const hang: RequestListener = () => {}
 
 /**
- * As callers do it: fetch, and an error with the status and the headers of an answer that is not
- * good.
+ * Like a typical caller: fetches, and throws an error with status and headers if the response is
+ * not ok.
  */
-async function ask(url: string, signal: AbortSignal): Promise<string> {
+async function fetchText(url: string, signal: AbortSignal): Promise<string> {
   const response = await fetch(url, { signal })
   const { status, headers } = response
   if (!response.ok) throw Object.assign(new Error(`answered ${status}`), { status, headers })
@@ -48,22 +48,22 @@ async function ask(url: string, signal: AbortSignal): Promise<string> {
 
 const policies = {
   http: { attempts: 3, initialDelayMs: 1, maxDelayMs: 2000, timeoutMs: 5000 },
-  hasty: { attempts: 2, initialDelayMs: 1, maxDelayMs: 1, timeoutMs: 100 },
+  brief: { attempts: 2, initialDelayMs: 1, maxDelayMs: 1, timeoutMs: 100 },
 }
 
-describe('over HTTP', () => {
+describe('an executor over HTTP', () => {
   it.each<[string, RequestListener]>([
     ['a 429', status(429, { 'retry-after': '0' })],
     ['a 500', status(500)],
     ['a 503', status(503)],
     ['a reset', reset],
-  ])('%s is retried until it is well', async (_what, answer) => {
-    const url = await serving(answer, answer, ok)
+  ])('retries %s until the request succeeds', async (_what, answer) => {
+    const url = await startServer(answer, answer, ok)
     const { executor, letters } = await anExecutor(policies)
     const seen: number[] = []
     const text = await executor.execute('http', ({ signal, attempt }) => {
       seen.push(attempt)
-      return ask(url, signal)
+      return fetchText(url, signal)
     })
     expect(text).toBe('hello')
     expect(seen).toEqual([1, 2, 3])
@@ -75,8 +75,8 @@ describe('over HTTP', () => {
     ['a 503', status(503), { category: 'dependency', attempts: 3, failure: { status: 503 } }],
     ['a reset', reset, { category: 'network', attempts: 3, failure: { name: 'TypeError' } }],
     ['a 404', status(404), { category: 'permanent', attempts: 1, state: 'parked' }],
-  ])('%s that stays is kept', async (_what, answer, expected) => {
-    const url = await serving(answer)
+  ])('stores a letter for %s that persists', async (_what, answer, expected) => {
+    const url = await startServer(answer)
     const { executor, letters } = await anExecutor(policies)
     let last: unknown
     const error = await errorOf(
@@ -84,7 +84,7 @@ describe('over HTTP', () => {
         'http',
         async ({ signal }) => {
           try {
-            return await ask(url, signal)
+            return await fetchText(url, signal)
           } catch (error) {
             last = error
             throw error
@@ -97,33 +97,35 @@ describe('over HTTP', () => {
     expect(await letters()).toMatchObject([{ queue: 'http', ...expected }])
   })
 
-  it('no answer at all ends in a TimeoutError, and the request is given up', async () => {
+  it('rejects with a TimeoutError without a response, and closes the connection', async () => {
     const closed: Promise<unknown>[] = []
-    const url = await serving((request, response) => {
+    const url = await startServer((request, response) => {
       closed.push(once(request.socket, 'close'))
       hang(request, response)
     })
     const { executor, letters } = await anExecutor(policies)
-    const error = await errorOf(executor.execute('hasty', ({ signal }) => ask(url, signal)))
+    const error = await errorOf(executor.execute('brief', ({ signal }) => fetchText(url, signal)))
     expect(error).toMatchObject({ name: 'TimeoutError' })
     expect(closed).toHaveLength(2)
     await Promise.all(closed)
     expect(await letters()).toMatchObject([{ category: 'timeout', attempts: 2 }])
   })
 
-  it('a wait that the server wants longer than allowed is left to the letter', async () => {
-    const url = await serving(status(429, { 'retry-after': '120' }), ok)
+  it('leaves a Retry-After above the maximum delay to the letter', async () => {
+    const url = await startServer(status(429, { 'retry-after': '120' }), ok)
     const { executor, letters } = await anExecutor(policies)
     await errorOf(
-      executor.execute('http', ({ signal }) => ask(url, signal), { operation: { payload: 1 } }),
+      executor.execute('http', ({ signal }) => fetchText(url, signal), {
+        operation: { payload: 1 },
+      }),
     )
     expect(await letters()).toMatchObject([
       { attempts: 1, state: 'pending', backoffMs: 120_000, failure: { retryAfterMs: 120_000 } },
     ])
   })
 
-  it('the body of an answer can be read after the call', async () => {
-    const url = await serving((_request, response) => {
+  it('lets the caller read the response body after the call', async () => {
+    const url = await startServer((_request, response) => {
       response.write('hel')
       setImmediate(() => response.end('lo'))
     })

@@ -18,7 +18,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** The system's clock, with the waits that were asked of it, and a chance of the test's choice. */
+/** The system clock with a fixed random number, which records the delays of its timers. */
 function watchedClock(random: number): typeof systemClock & { waits: number[] } {
   const waits: number[] = []
   return {
@@ -33,25 +33,26 @@ function watchedClock(random: number): typeof systemClock & { waits: number[] } 
 }
 
 /** An operation that ends only when its signal aborts, or never. */
-function hanging(options: { heeds: boolean } = { heeds: false }) {
+function hanging(options: { handlesAbort: boolean } = { handlesAbort: false }) {
   const signals: AbortSignal[] = []
   const operation = ({ signal }: { signal: AbortSignal }): Promise<never> => {
     signals.push(signal)
     return new Promise((_resolve, reject) => {
-      const heed = (): void => reject(new DOMException('This operation was aborted', 'AbortError'))
-      if (options.heeds) signal.addEventListener('abort', heed)
+      const rejectWithAbort = (): void =>
+        reject(new DOMException('This operation was aborted', 'AbortError'))
+      if (options.handlesAbort) signal.addEventListener('abort', rejectWithAbort)
     })
   }
   return { operation, signals }
 }
 
-describe('waits', () => {
+describe('delays between attempts', () => {
   it.each([
     ['llm', 0, [900, 1800]],
     ['llm', 0.5, [1000, 2000]],
     ['github', 0, [800, 1600, 3200, 6400]],
     ['github', 0.5, [1000, 2000, 4000, 8000]],
-  ])('of %s at chance %d are %j', async (policy, random, waits) => {
+  ])('of policy %s with random value %d are %j', async (policy, random, waits) => {
     const clock = watchedClock(random)
     const { executor } = await anExecutor({}, { clock })
     const call = errorOf(
@@ -62,7 +63,7 @@ describe('waits', () => {
     expect(clock.waits).toEqual(waits)
   })
 
-  it('are within the jitter, and never above the maximum', () => {
+  it('are within the jitter and at most the maximum', () => {
     const failure = toFailure(http(503), toTimestamp(0))
     fc.assert(
       fc.property(
@@ -91,7 +92,7 @@ describe('waits', () => {
     )
   })
 
-  it('are never shorter than the other side asked for', async () => {
+  it('are at least the Retry-After of the server', async () => {
     const clock = watchedClock(0.5)
     const { executor } = await anExecutor({}, { clock })
     const call = executor.execute(
@@ -106,7 +107,7 @@ describe('waits', () => {
     expect(clock.waits).toEqual([7000, 9000])
   })
 
-  it('that the other side wants longer than the maximum are left to the letter', async () => {
+  it('are left to the letter when the server requests more than the maximum', async () => {
     const { executor, letters } = await anExecutor()
     const operation = failing(http(429, { headers: { 'Retry-After': '300' } }))
     await errorOf(executor.execute('llm', operation, { operation: { payload: 1 } }))
@@ -117,12 +118,12 @@ describe('waits', () => {
   })
 })
 
-describe('the time of one run', () => {
+describe('the timeout of a run', () => {
   it.each([true, false])(
-    'ends it with a TimeoutError and an aborted signal (heeded: %s), and it is retried',
-    async (heeds) => {
+    'rejects with a TimeoutError, aborts the signal (handled: %s), and retries',
+    async (handlesAbort) => {
       const { executor, letters } = await anExecutor()
-      const { operation, signals } = hanging({ heeds })
+      const { operation, signals } = hanging({ handlesAbort })
       const call = errorOf(executor.execute('tool', operation, { operation: { payload: 1 } }))
       await vi.advanceTimersByTimeAsync(29_999)
       expect(signals.map(({ aborted }) => aborted)).toEqual([false])
@@ -138,7 +139,7 @@ describe('the time of one run', () => {
     },
   )
 
-  it('does not count for a run that ends in time', async () => {
+  it('does not affect a run that ends in time', async () => {
     const { executor } = await anExecutor()
     const { promise, resolve } = deferred<string>()
     const call = executor.execute('tool', () => promise)
@@ -148,12 +149,12 @@ describe('the time of one run', () => {
   })
 })
 
-describe('the overall time', () => {
+describe('the overall timeout', () => {
   const policies = {
     mine: { overallTimeoutMs: 5000, timeoutMs: 60_000, jitter: 0, initialDelayMs: 2000 },
   }
 
-  it('ends a call in the middle of a run, and tells what failed before', async () => {
+  it('rejects during a run, with the previous failure as the cause', async () => {
     const { executor, letters } = await anExecutor(policies)
     const { operation, signals } = hanging()
     const first = http(503)
@@ -176,7 +177,7 @@ describe('the overall time', () => {
     expect(await letters()).toMatchObject([{ category: 'timeout', attempts: 2 }])
   })
 
-  it('ends a call that waits for a clock that stands still, and nothing runs afterwards', async () => {
+  it('rejects during a delay that never ends, and starts no further run', async () => {
     const cancelled: boolean[] = []
     const clock = { ...systemClock, timer: () => () => void cancelled.push(true) }
     const { executor } = await anExecutor(policies, { clock })
@@ -188,7 +189,7 @@ describe('the overall time', () => {
     expect(cancelled).toEqual([true])
   })
 
-  it('is not spent on a wait that cannot end in time', async () => {
+  it('rejects before a delay that would exceed it', async () => {
     const { executor, letters } = await anExecutor(policies)
     const errors = [http(503), http(503), http(503)]
     const operation = failing(...errors)
@@ -202,7 +203,7 @@ describe('the overall time', () => {
 })
 
 describe('the signal of the caller', () => {
-  it('ends a run with its reason, and makes no letter', async () => {
+  it('rejects a run with its reason and stores no letter', async () => {
     const { executor, letters } = await anExecutor({ mine: { overallTimeoutMs: 90_000 } })
     for (const policy of ['llm', 'mine']) {
       const { operation, signals } = hanging()
@@ -218,7 +219,7 @@ describe('the signal of the caller', () => {
     expect(await letters()).toEqual([])
   })
 
-  it('ends a wait, and nothing runs afterwards', async () => {
+  it('ends a delay and starts no further run', async () => {
     const { executor, letters } = await anExecutor()
     const controller = new AbortController()
     const operation = failing(http(503), http(503))
@@ -231,7 +232,7 @@ describe('the signal of the caller', () => {
     expect(await letters()).toEqual([])
   })
 
-  it('ends the wait for a place in a bulkhead, and nothing runs afterwards', async () => {
+  it('removes a call from the queue of a bulkhead without a run', async () => {
     const bulkhead = { concurrent: 1, queue: 1 }
     const { executor, letters } = await anExecutor({ narrow: { bulkhead } })
     const { promise, resolve } = deferred()
@@ -255,7 +256,7 @@ describe('the signal of the caller', () => {
     expect(await letters()).toEqual([])
   })
 
-  it('that is aborted already lets nothing run', async () => {
+  it('prevents every run when it is already aborted', async () => {
     const bulkhead = { concurrent: 1 }
     const { executor } = await anExecutor({ narrow: { bulkhead } })
     const operation = failing()
@@ -266,7 +267,7 @@ describe('the signal of the caller', () => {
     expect(operation.runs).toBe(0)
   })
 
-  it('calls no fallback', async () => {
+  it('does not call the fallback', async () => {
     const fallback = vi.fn<() => string>(() => 'instead')
     const { executor } = await anExecutor({ mine: { fallback } })
     const signal = AbortSignal.abort('no')
@@ -278,7 +279,7 @@ describe('the signal of the caller', () => {
 describe('a bulkhead', () => {
   const policies = { narrow: { bulkhead: { concurrent: 1, queue: 1 }, breaker: false as const } }
 
-  it('lets so many run, so many wait, and keeps what is beyond', async () => {
+  it('runs `concurrent` calls, queues `queue` calls, and stores letters for further calls', async () => {
     const { executor, letters } = await anExecutor(policies)
     const { promise, resolve } = deferred<string>()
     const first = executor.execute('narrow', () => promise)
@@ -299,17 +300,17 @@ describe('a bulkhead', () => {
     ])
   })
 
-  it('runs what waited in the async context of its own caller', async () => {
+  it('runs a queued call in the async context of its caller', async () => {
     const { executor } = await anExecutor(policies)
     const context = new AsyncLocalStorage<string>()
     const { promise, resolve } = deferred()
     const seen: (string | undefined)[] = []
-    const look = async (): Promise<void> => {
+    const recordContext = async (): Promise<void> => {
       seen.push(context.getStore())
       await promise
     }
     const calls = ['first', 'second'].map((name) =>
-      context.run(name, () => executor.execute('narrow', look)),
+      context.run(name, () => executor.execute('narrow', recordContext)),
     )
     resolve()
     await Promise.all(calls)

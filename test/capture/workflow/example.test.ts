@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 
-it('the example runs each repository until it succeeds, and none again after that', async () => {
+it('the example retries each repository until it succeeds, and then runs it no more', async () => {
   const example = join(import.meta.dirname, '../../../examples/workflow.ts')
   const { stdout } = await promisify(execFile)(process.execPath, [example])
   expect(stdout.trim().split('\n')).toEqual([
     'run 1: no-var on api, web, docs with codemod',
-    'partial, kept: web, docs run again',
+    'partial, stored: web, docs will be retried',
     'run 2: no-var on web, docs with codemod',
     'run 3: no-var on docs with codemod',
     'capture',

@@ -22,7 +22,7 @@ describe('readWorkflowOptions', () => {
     ])
   })
 
-  it('takes all that can be said of a queue', () => {
+  it('accepts every queue option', () => {
     const policy = {
       maxRetries: 5,
       backoff: immediate(),
@@ -49,7 +49,7 @@ describe('readWorkflowOptions', () => {
     [{ select: ['netwrok'] }, 'did you mean "network"?'],
     [{ select: 'network' }, 'workflow option "select" must be an array, got "network"'],
     [{ handler: 'sweep' }, 'workflow option "handler" must be a function, got "sweep"'],
-  ])('refuses %o by name', (options, message) => {
+  ])('rejects %o by name', (options, message) => {
     expect(() => readWorkflowOptions(options as WorkflowOptions)).toThrow(
       expect.objectContaining({
         code: 'INVALID_CONFIG',
@@ -58,7 +58,7 @@ describe('readWorkflowOptions', () => {
     )
   })
 
-  it('refuses a name that no queue can have', () => {
+  it('rejects an invalid queue name', () => {
     expect(() => readWorkflowOptions({ name: '' })).toThrow(
       expect.objectContaining({ code: 'INVALID_INPUT' }),
     )

@@ -7,12 +7,12 @@ const targets = ['a', 'b', 'c']
 function readAs(returned: unknown, of: string[] = targets): WorkflowFailure | undefined {
   return readFailure(returned, {
     targets: of,
-    isHopeless: (error) => error instanceof Error && error.message === 'forbidden',
+    isPermanent: (error) => error instanceof Error && error.message === 'forbidden',
   })
 }
 
-/** Reading any property of it throws, and so does asking what it is. */
-function poison(): object {
+/** A revoked proxy: every operation on it throws. */
+function revokedProxy(): object {
   const { proxy, revoke } = Proxy.revocable({}, {})
   revoke()
   return proxy
@@ -29,7 +29,7 @@ describe('readFailure', () => {
     [{ status: 'completed', failed: ['a'] }],
     [{ status: 200 }],
     [[{ target: 'a', status: 'failed' }]],
-  ])('takes %o for no failure', (returned) => {
+  ])('returns undefined for %o', (returned) => {
     expect(readAs(returned)).toBeUndefined()
   })
 
@@ -40,7 +40,7 @@ describe('readFailure', () => {
     [{ status: 'partial', error: 'x' }, 'partial'],
     [{ ok: false, status: 'partial', error: 'x' }, 'partial'],
     [{ ok: true, status: 'failed', error: 'x' }, 'failed'],
-  ])('takes %o for a failure', (returned, status) => {
+  ])('returns a failure for %o', (returned, status) => {
     expect(readAs(returned)).toEqual({ status, error: 'x', failed: targets })
   })
 
@@ -63,8 +63,8 @@ describe('readFailure', () => {
       { results: { a: { ok: true }, b: { ok: true, error: 'x' }, c: { ok: true } } },
       ['b'],
     ],
-    ['results in words', { results: { a: 'success', b: 'failed', c: 'Completed' } }, ['b']],
-    ['results of yes and no', { results: { a: true, b: false, c: true } }, ['b']],
+    ['status strings', { results: { a: 'success', b: 'failed', c: 'Completed' } }, ['b']],
+    ['booleans', { results: { a: true, b: false, c: true } }, ['b']],
     [
       'settled promises',
       {
@@ -88,23 +88,23 @@ describe('readFailure', () => {
       ['b'],
     ],
     [
-      'names and results: what either calls failed',
+      'names and results together',
       { failed: ['a'], results: { b: { ok: false }, c: { ok: true } } },
       ['a', 'b'],
     ],
-  ])('leaves what failed, said as %s', (_title, said, failed) => {
-    expect(readAs({ status: 'partial', ...said })?.failed).toEqual(failed)
+  ])('narrows to the failed targets given as %s', (_title, given, failed) => {
+    expect(readAs({ status: 'partial', ...given })?.failed).toEqual(failed)
   })
 
   it.each<[string, object, string[]]>([
-    ['a target that no result names', { results: { a: { ok: true }, b: { ok: true } } }, ['c']],
+    ['a target without a result', { results: { a: { ok: true }, b: { ok: true } } }, ['c']],
     [
       'a result that is unclear',
       { results: { a: { ok: true }, b: { output: 1 }, c: { status: 'merged' } } },
       ['b', 'c'],
     ],
     [
-      'a target that is said twice',
+      'a target with two results',
       {
         results: [
           { target: 'a', ok: true },
@@ -115,42 +115,51 @@ describe('readFailure', () => {
       },
       ['a'],
     ],
-    ['all, when nothing is named', {}, targets],
-    ['all, when the list is empty', { failed: [] }, targets],
-    ['all, when only their number is said', { failed: 2 }, targets],
-    ['all, when all are said to be done', { results: { a: true, b: true, c: true } }, targets],
-    ['all, when a stranger failed', { failed: ['a', 'z'] }, targets],
+    ['all targets when none is named', {}, targets],
+    ['all targets when the list is empty', { failed: [] }, targets],
+    ['all targets when only their number is given', { failed: 2 }, targets],
     [
-      'all, when a stranger among the results failed',
+      'all targets when all are reported as done',
+      { results: { a: true, b: true, c: true } },
+      targets,
+    ],
+    ['all targets when an unknown target failed', { failed: ['a', 'z'] }, targets],
+    [
+      'all targets when an unknown target failed in the results',
       { results: { a: true, b: true, c: true, z: false } },
       targets,
     ],
-    ['all, when a name is none', { failed: ['a', 7] }, targets],
+    ['all targets when a name is not a string', { failed: ['a', 7] }, targets],
     [
-      'all, when a failed result has no name',
+      'all targets when a failed result has no name',
       { results: [{ ok: false }, { target: 'a', ok: true }] },
       targets,
     ],
-  ])('runs again %s', (_title, said, failed) => {
-    expect(readAs({ status: 'partial', ...said })?.failed).toEqual(failed)
+  ])('retries %s', (_title, given, failed) => {
+    expect(readAs({ status: 'partial', ...given })?.failed).toEqual(failed)
   })
 
-  it('runs all again when what is said cannot be read', () => {
-    const unreadable = { status: 'partial', failed: poison(), results: poison(), errors: poison() }
+  it('retries all targets when reading the result throws', () => {
+    const unreadable = {
+      status: 'partial',
+      failed: revokedProxy(),
+      results: revokedProxy(),
+      errors: revokedProxy(),
+    }
     expect(readAs(unreadable)?.failed).toEqual(targets)
-    expect(readAs(poison())).toBeUndefined()
+    expect(readAs(revokedProxy())).toBeUndefined()
   })
 
-  it('does not narrow what failed as a whole', () => {
+  it('does not narrow a failure with the status failed', () => {
     expect(readAs({ status: 'failed', failed: ['b'] })?.failed).toEqual(targets)
     expect(readAs({ ok: false, failed: ['b'] })?.failed).toEqual(targets)
   })
 
-  it('has nothing to narrow where there are no targets', () => {
+  it('returns no targets for a task without targets', () => {
     expect(readAs({ status: 'partial', failed: ['b'] }, [])?.failed).toEqual([])
   })
 
-  it('takes the error that is said, else the errors, else those of the results', () => {
+  it('prefers the error field, then errors, then the errors of the results', () => {
     const [one, two] = [new Error('one'), new Error('two')]
     const results = { a: { error: two } }
     expect(readAs({ status: 'failed', error: one, errors: [two] })?.error).toBe(one)
@@ -166,29 +175,31 @@ describe('readFailure', () => {
     expect(readAs({ status: 'failed' }, [])?.error).toEqual(new Error('the workflow failed'))
   })
 
-  it('does not let one hopeless target keep the others from being retried', () => {
-    const [hopeless, busy] = [new Error('forbidden'), new Error('busy')]
-    const results = { a: { error: hopeless }, b: { error: busy }, c: { ok: true } }
+  it('prefers a retryable error to a permanent one, so that other targets are retried', () => {
+    const [permanent, busy] = [new Error('forbidden'), new Error('busy')]
+    const results = { a: { error: permanent }, b: { error: busy }, c: { ok: true } }
     const failure = readAs({ status: 'partial', results })
     expect(failure?.error).toBe(busy)
     expect(failure?.failed).toEqual(['a', 'b'])
-    expect(readAs({ status: 'partial', results: { a: { error: hopeless } } })?.error).toBe(hopeless)
+    expect(readAs({ status: 'partial', results: { a: { error: permanent } } })?.error).toBe(
+      permanent,
+    )
   })
 
-  it('never throws, and never leaves out what is said to have failed', () => {
-    const said = fc.oneof(
+  it('never throws, and never omits a target that is reported as failed', () => {
+    const outcome = fc.oneof(
       fc.anything(),
       fc.record({ ok: fc.boolean(), error: fc.anything() }, { requiredKeys: [] }),
       fc.constantFrom('failed', 'done', true, false),
     )
     const one = fc.record({
       target: fc.oneof(fc.constantFrom(...targets, 'z'), fc.anything()),
-      ok: said,
+      ok: outcome,
     })
     const list = fc.array(fc.oneof(one, fc.constantFrom(...targets, 'z'), fc.anything()))
     const results = fc.oneof(
       list,
-      fc.dictionary(fc.constantFrom(...targets, 'z', '__proto__'), said),
+      fc.dictionary(fc.constantFrom(...targets, 'z', '__proto__'), outcome),
       fc.anything(),
     )
     fc.assert(

@@ -24,8 +24,8 @@ const sweep = (over: Partial<WorkflowTask> = {}): WorkflowTask => ({
 
 const partial = (...failed: string[]): object => ({ status: 'partial', failed, error: refused() })
 
-/** The next event of this type about a letter. */
-function heardOnce(dlq: DeadLetterQueue, type: EventType): Promise<DeadLetter> {
+/** Resolves with the letter of the next event of this type. */
+function nextEvent(dlq: DeadLetterQueue, type: EventType): Promise<DeadLetter> {
   return new Promise((resolve) => {
     const off = dlq.on('*', (event) => {
       if (event.type !== type || !('letter' in event) || !event.letter) return
@@ -38,7 +38,7 @@ function heardOnce(dlq: DeadLetterQueue, type: EventType): Promise<DeadLetter> {
 const notes = ({ history }: DeadLetter): unknown[] =>
   history.map(({ action, note }) => (note === undefined ? action : `${action}: ${note}`))
 
-describe('a retry', () => {
+describe('a retry of a workflow', () => {
   it('runs the same task with the same targets, adapter, user and metadata', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const seen: { task: WorkflowTask; run: WorkflowRun }[] = []
@@ -70,7 +70,7 @@ describe('a retry', () => {
     await dlq.close()
   })
 
-  it('has the key of the first run, also when fewer targets are left', async () => {
+  it('has the idempotency key of the first run, also with fewer targets', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const keys: string[] = []
     const guard = dlq.workflow({
@@ -90,7 +90,7 @@ describe('a retry', () => {
     await dlq.close()
   })
 
-  it('has the key of the run that failed when the task is kept by hand', async () => {
+  it('has the idempotency key of the failed run when enqueue() stores the task', async () => {
     const { dlq } = await aQueue()
     const keys: string[] = []
     const guard = dlq.workflow({ strategy: 'manual' })
@@ -107,7 +107,7 @@ describe('a retry', () => {
     expect(second.letterId).not.toBe(letterId)
   })
 
-  it('uses the function given last, when there is no handler', async () => {
+  it('uses the last given function when there is no handler', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const guard = dlq.workflow()
     const retried: string[] = []
@@ -125,13 +125,13 @@ describe('a retry', () => {
     await dlq.close()
   })
 
-  it('uses the handler, whatever function the first run was given', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
+  it('prefers the handler to the function of the first run', async () => {
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate() })
     const guard = dlq.workflow({ handler: () => 'done' })
     await guard.run(sweep(), () => Promise.reject(refused()))
     dlq.start()
     await clock.advance(10)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
   })
 
@@ -153,7 +153,7 @@ describe('a retry', () => {
     await dlq.close()
   })
 
-  it('makes no second letter when its handler runs the guard, and fails with it', async () => {
+  it('stores no second letter when its handler runs the guard, and fails like the guard', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), maxRetries: 2, breaker: false })
     const answers: unknown[] = []
     const guard = dlq.workflow()
@@ -178,7 +178,7 @@ describe('a retry', () => {
     await dlq.close()
   })
 
-  it('of another queue that ends well all the same has the failed task kept first', async () => {
+  it('of another queue stores a failed task before it resolves', async () => {
     const { dlq, clock, events } = await aQueue({ backoff: immediate() })
     const guard = dlq.workflow()
     dlq.handle('outer', async ({ input }) => {
@@ -197,7 +197,7 @@ describe('a retry', () => {
     await dlq.close()
   })
 
-  it('of another queue keeps by the strategy of the moment of the failure, and counts it once', async () => {
+  it('of another queue stores by the strategy at the time of the failure, and counts once', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate() })
     const guard = dlq.workflow({ strategy: 'automatic' })
     dlq.handle('outer', async () => {
@@ -219,7 +219,7 @@ describe('a retry', () => {
     await dlq.close()
   })
 
-  it('stays with a handler of its queue that runs the guard', async () => {
+  it('fails without a second letter when a handler of its queue runs the guard', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), maxRetries: 2, breaker: false })
     const guard = dlq.workflow()
     let calls = 0
@@ -236,7 +236,7 @@ describe('a retry', () => {
     await dlq.close()
   })
 
-  it('narrows through a handler that runs the guard of its own workflow', async () => {
+  it('narrows its targets when its handler runs the guard of the same workflow', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), breaker: false })
     const runs: unknown[] = []
     const guard: WorkflowGuard = dlq.workflow({
@@ -254,7 +254,7 @@ describe('a retry', () => {
     await dlq.close()
   })
 
-  it('makes what remains of the task from what was kept, not from what the run made of it', async () => {
+  it('derives the remaining task from the stored task, not from the mutated one', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), breaker: false })
     const seen: unknown[] = []
     const guard = dlq.workflow<{ steps: string[] }>({
@@ -276,7 +276,7 @@ describe('a retry', () => {
     await dlq.close()
   })
 
-  it('runs a letter that came by another door, or whose payload a person has changed', async () => {
+  it('runs a letter that dlq.enqueue stored, and a letter with an edited payload', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(1000) })
     const seen: WorkflowTask[] = []
     const guard = dlq.workflow({
@@ -297,7 +297,7 @@ describe('a retry', () => {
   })
 })
 
-/** Where the queue lives, so that it can be closed and opened again. */
+/** Stores that can be closed and opened again. */
 const places = [
   {
     kind: 'sqlite',
@@ -338,7 +338,7 @@ const places = [
 ]
 
 describe.each(places)('a partial failure on $kind', ({ missing, begin }) => {
-  it.skipIf(missing)('runs only what failed again and again, over a restart', async () => {
+  it.skipIf(missing)('retries only the failed targets, across restarts', async () => {
     const { url, clear } = await begin()
     const seen: WorkflowTask[] = []
     const answers = [partial('b', 'c', 'e'), partial('c', 'e'), partial('e'), 'done']
@@ -349,7 +349,7 @@ describe.each(places)('a partial failure on $kind', ({ missing, begin }) => {
       return dlq
     }
     const retried = async (dlq: DeadLetterQueue, id: string, as: EventType): Promise<void> => {
-      const settled = heardOnce(dlq, as)
+      const settled = nextEvent(dlq, as)
       await dlq.retry(id)
       await settled
     }
@@ -398,8 +398,8 @@ describe.each(places)('a partial failure on $kind', ({ missing, begin }) => {
   })
 })
 
-describe('any handler', () => {
-  it('narrows its next input by saying what remains', async () => {
+describe('a handler that reports a remainder', () => {
+  it('gets the remainder as its next input', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), breaker: false })
     const inputs: unknown[] = []
     dlq.handle('a', ({ input }) => {
@@ -424,7 +424,7 @@ describe('any handler', () => {
     ['exhausted', refused, 1],
     ['parked', forbidden, 5],
   ])(
-    'goes on where it was when a person retries a letter that is %s',
+    'continues with the remainder after a manual retry of a letter that is %s',
     async (state, error, maxRetries) => {
       const { dlq, clock } = await aQueue({ backoff: immediate(), maxRetries, breaker: false })
       const inputs: unknown[] = []
@@ -448,8 +448,8 @@ describe('any handler', () => {
     },
   )
 
-  it('keeps its payload when what remains is too large, and is counted and told of', async () => {
-    const { dlq, clock, heard } = await aQueue({
+  it('gets the same payload when the remainder is too large, which counts and emits an error', async () => {
+    const { dlq, clock, eventsOf } = await aQueue({
       backoff: immediate(),
       breaker: false,
       maxRetries: 2,
@@ -468,14 +468,14 @@ describe('any handler', () => {
     expect(letter).toMatchObject({ state: 'exhausted', retries: 2, payload: { version: 1 } })
     const note = 'the remaining input is too large to store: the next run gets all of it again'
     expect(notes(letter).slice(1)).toEqual([`reschedule: ${note}`, `exhaust: ${note}`])
-    expect(heard('error')).toMatchObject([
+    expect(eventsOf('error')).toMatchObject([
       { during: `settling of letter ${id}`, error: { code: 'TOO_LARGE' } },
       { during: `settling of letter ${id}`, error: { code: 'TOO_LARGE' } },
     ])
     await dlq.close()
   })
 
-  it('may leave as much as its letter has, though the limit was lowered since', async () => {
+  it('may report a remainder up to the size of its letter, although the limit is lower now', async () => {
     const { dlq, clock, store } = await aQueue({ backoff: immediate(), breaker: false })
     const { id } = await dlq.enqueue({ type: 'a', payload: 'x'.repeat(200) }, refused())
     const later = await DeadLetterQueue.open(store, { clock, maxPayloadBytes: 100 })
@@ -486,7 +486,7 @@ describe('any handler', () => {
     await later.close()
   })
 
-  it('keeps the mark of a payload that was not kept exactly', async () => {
+  it('leaves a lossy payload marked as lossy', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(60_000) })
     dlq.handle('a', () => ({ ok: false, error: refused(), remaining: 'half' }))
     const { id } = await dlq.enqueue({ type: 'a', payload: { call: () => 1 } }, refused())
@@ -496,9 +496,9 @@ describe('any handler', () => {
     await dlq.close()
   })
 
-  it('keeps its payload when it says nothing of what remains', async () => {
+  it('gets the same payload when the remainder is undefined', async () => {
     const { dlq, clock } = await aQueue({ backoff: fixed(60_000) })
-    dlq.handle('a', () => ({ ok: false, error: timedOut(), remaining: undefined, note: 'unheard' }))
+    dlq.handle('a', () => ({ ok: false, error: timedOut(), remaining: undefined, note: 'ignored' }))
     const { id } = await dlq.enqueue({ type: 'a', payload: 'whole' }, refused())
     dlq.start()
     await clock.advance(60_000)
@@ -508,7 +508,7 @@ describe('any handler', () => {
     await dlq.close()
   })
 
-  it('fails like any other when what it returns cannot be read', async () => {
+  it('fails the run when reading its result throws', async () => {
     const { dlq, clock } = await aQueue({ backoff: immediate(), maxRetries: 1 })
     dlq.handle('a', () => ({
       ok: false,

@@ -26,7 +26,7 @@ const sweep = (over: Partial<WorkflowTask> = {}): WorkflowTask => ({
   ...over,
 })
 
-/** An error of each category, by rules of the user's. */
+/** User rules with one error code per category. */
 const rules: Rule[] = categories.map((category) => ({
   name: category,
   when: { code: `MY_${category}` },
@@ -49,7 +49,7 @@ const skips = (over: Partial<WorkflowCounts['skipped']> = {}): WorkflowCounts['s
   ...over,
 })
 
-async function only(dlq: DeadLetterQueue): Promise<DeadLetter> {
+async function onlyLetter(dlq: DeadLetterQueue): Promise<DeadLetter> {
   const { items } = await dlq.find({ payload: true })
   expect(items).toHaveLength(1)
   return items[0]!
@@ -59,7 +59,7 @@ const whyOf = (answer: WorkflowResult | Enqueuing): unknown =>
   'enqueued' in answer && !answer.enqueued ? answer.why : undefined
 
 describe('run', () => {
-  it('answers with the result of a workflow that is completed, and keeps nothing', async () => {
+  it('returns the result of a completed workflow and stores nothing', async () => {
     const { dlq } = await aQueue()
     const guard = dlq.workflow()
     expect(await guard.run(sweep(), async ({ targets }) => targets?.length)).toEqual({
@@ -70,7 +70,7 @@ describe('run', () => {
     expect(guard.counts()).toEqual({ enqueued: 0, enqueuedByHand: 0, skipped: skips() })
   })
 
-  it('keeps what is thrown, with all that is needed to run it again', async () => {
+  it('stores a thrown error with everything needed to run the task again', async () => {
     const { dlq } = await aQueue()
     const guard = dlq.workflow({ name: 'sweeps' })
     const error = refused()
@@ -78,7 +78,7 @@ describe('run', () => {
       sweep({ metadata: { team: 'platform' }, tags: ['nightly'], priority: 'high', lane: 'ada' }),
       failing(error),
     )
-    const letter = await only(dlq)
+    const letter = await onlyLetter(dlq)
     expect(answer).toEqual({
       status: 'failed',
       error,
@@ -118,21 +118,21 @@ describe('run', () => {
     ['ok: false', { ok: false, error: refused() }, 'failed'],
     ['failed', { status: 'failed', error: refused() }, 'failed'],
     ['partial', { status: 'partial', errors: [refused()] }, 'partial'],
-  ])('takes a returned %s for a failure', async (_title, result, status) => {
+  ])('treats a returned %s as a failure', async (_title, result, status) => {
     const { dlq } = await aQueue()
     const answer = await dlq.workflow().run(sweep(), async () => result)
-    const letter = await only(dlq)
+    const letter = await onlyLetter(dlq)
     expect(answer).toMatchObject({ status, result, enqueued: true, letterId: letter.id })
     expect(letter).toMatchObject({ category: 'network', failure: { code: 'ECONNREFUSED' } })
   })
 
-  it('keeps only the targets that failed, and remembers all of them', async () => {
+  it('stores only the failed targets in the payload, and all of them in the source', async () => {
     const { dlq } = await aQueue()
     const answer = await dlq
       .workflow()
       .run(sweep(), async () => ({ status: 'partial', failed: ['c'], error: refused() }))
     expect(answer).toMatchObject({ status: 'partial', failed: ['c'], enqueued: true })
-    const letter = await only(dlq)
+    const letter = await onlyLetter(dlq)
     expect(decodePayload(letter.payload)).toEqual({
       task: { type: 'code-sweep' },
       targets: ['c'],
@@ -143,7 +143,7 @@ describe('run', () => {
     expect(letter.source).toMatchObject({ targets: ['a', 'b', 'c'] })
   })
 
-  it('keeps the task as it was, whatever becomes of it while and after it runs', async () => {
+  it('stores the task as given, even if it is changed during or after the run', async () => {
     const { dlq } = await aQueue()
     const when = new Date(0)
     const task = sweep({ task: { when, list: [1] }, metadata: { deep: { n: 1 } }, tags: ['x'] })
@@ -158,7 +158,7 @@ describe('run', () => {
       throw refused()
     })
     task.targets!.length = 0
-    const letter = await only(dlq)
+    const letter = await onlyLetter(dlq)
     expect(decodePayload(letter.payload)).toEqual({
       task: { when: new Date(0), list: [1] },
       targets: ['a', 'b', 'c'],
@@ -172,22 +172,22 @@ describe('run', () => {
     })
   })
 
-  it('marks what could not be kept exactly, also when it keeps only a part', async () => {
+  it('marks a lossy payload, also when it stores only some targets', async () => {
     const { dlq } = await aQueue()
     const task = sweep({ task: { call: () => 1 } })
     await dlq.workflow().run(task, () => ({ status: 'partial', failed: ['b'], error: refused() }))
-    expect((await only(dlq)).payload).toMatchObject({ lossy: true, version: 1 })
+    expect((await onlyLetter(dlq)).payload).toMatchObject({ lossy: true, version: 1 })
   })
 
   it.each<[string, unknown]>([
-    ['is none', undefined],
+    ['is undefined', undefined],
     ['has no id', { task: 1 }],
     ['has an empty id', { id: '', task: 1 }],
-    ['has targets that are no list', { id: 'x', task: 1, targets: 'a' }],
-    ['has targets that are no strings', { id: 'x', task: 1, targets: ['a', 1] }],
-    ['has an adapter that is no text', { id: 'x', task: 1, adapter: 7 }],
-    ['says what no letter can have', { id: 'x', task: 1, priority: 'urgent' }],
-  ])('refuses a task that %s, before anything runs', async (_title, task) => {
+    ['has targets that are not an array', { id: 'x', task: 1, targets: 'a' }],
+    ['has targets that are not strings', { id: 'x', task: 1, targets: ['a', 1] }],
+    ['has an adapter that is not a string', { id: 'x', task: 1, adapter: 7 }],
+    ['has an invalid priority', { id: 'x', task: 1, priority: 'urgent' }],
+  ])('rejects a task that %s, before a run', async (_title, task) => {
     const { dlq } = await aQueue()
     let ran = false
     const answer = dlq.workflow().run(task as WorkflowTask, () => {
@@ -197,7 +197,7 @@ describe('run', () => {
     expect(ran).toBe(false)
   })
 
-  it('refuses to run without a handler or a function', async () => {
+  it('rejects a run without a handler or a function', async () => {
     const { dlq } = await aQueue()
     await expect(dlq.workflow().run(sweep())).rejects.toMatchObject({
       code: 'INVALID_INPUT',
@@ -205,11 +205,11 @@ describe('run', () => {
     })
   })
 
-  it('keeps by the policy of the workflow, before there is a handler too', async () => {
+  it('stores letters with the policy of the workflow, also before a handler is set', async () => {
     const { dlq } = await aQueue()
     const guard = dlq.workflow({ maxRetries: 7, priority: 'low', backoff: immediate() })
     await guard.enqueue(sweep(), refused())
-    expect(await only(dlq)).toMatchObject({
+    expect(await onlyLetter(dlq)).toMatchObject({
       maxRetries: 7,
       priority: 'low',
       policy: { kind: 'immediate' },
@@ -229,8 +229,8 @@ describe('the strategy', () => {
     categories.map((category) => ({ strategy, category, why: expected[strategy](category) })),
   )
 
-  it.each(cases)('$strategy, a failure that is $category: $why', async (asked) => {
-    const { strategy, category, why } = asked
+  it.each(cases)('$strategy with a failure of category $category gives $why', async (row) => {
+    const { strategy, category, why } = row
     const { dlq } = await aQueue({ rules })
     const guard = dlq.workflow({ strategy })
     const error = errorOf(category)
@@ -246,7 +246,7 @@ describe('the strategy', () => {
     })
   })
 
-  it('selective says which category it declined', async () => {
+  it('selective names the category that it declined', async () => {
     const { dlq } = await aQueue({ rules })
     const guard = dlq.workflow({ strategy: 'selective' })
     expect(await guard.run(sweep(), failing(errorOf('validation')))).toMatchObject({
@@ -256,14 +256,14 @@ describe('the strategy', () => {
     })
   })
 
-  it('selective keeps what is selected', async () => {
+  it('selective stores the selected categories', async () => {
     const { dlq } = await aQueue({ rules })
     const guard = dlq.workflow({ strategy: 'selective', select: ['permission'] })
     expect(whyOf(await guard.run(sweep(), failing(errorOf('network'))))).toBe('not-selected')
     expect(whyOf(await guard.run(sweep(), failing(errorOf('permission'))))).toBeUndefined()
   })
 
-  it('selective retries a partial failure as long as one target is worth it', async () => {
+  it('selective stores a partial failure if one target can be retried', async () => {
     const { dlq } = await aQueue({ rules })
     const guard = dlq.workflow({ strategy: 'selective' })
     const [forbidden, busy] = [errorOf('permission'), errorOf('network')]
@@ -278,14 +278,14 @@ describe('the strategy', () => {
     ).toBe('not-selected')
   })
 
-  it('is the one in force when the failure happens, for runs under way too', async () => {
+  it('is the one at the time of the failure, also for runs in progress', async () => {
     const { dlq } = await aQueue({ rules })
     const guard = dlq.workflow()
     const order: Strategy[] = ['disabled', 'manual', 'selective', 'automatic', 'disabled']
-    const gates = order.map(() => deferred())
-    const runs = gates.map((gate, n) =>
+    const blockers = order.map(() => deferred())
+    const runs = blockers.map((blocker, n) =>
       guard.run(sweep({ id: `wf-${n}` }), async () => {
-        await gate.promise
+        await blocker.promise
         throw errorOf('permission')
       }),
     )
@@ -293,11 +293,11 @@ describe('the strategy', () => {
     for (const [n, strategy] of order.entries()) {
       guard.setStrategy(strategy)
       expect(guard.strategy).toBe(strategy)
-      gates[n]!.resolve()
+      blockers[n]!.resolve()
       answers.push(whyOf(await runs[n]!))
     }
     expect(answers).toEqual(['disabled', 'manual', 'not-selected', undefined, 'disabled'])
-    expect((await only(dlq)).dedupeKey).toBe('wf-3')
+    expect((await onlyLetter(dlq)).dedupeKey).toBe('wf-3')
     expect(guard.counts()).toEqual({
       enqueued: 1,
       enqueuedByHand: 0,
@@ -305,7 +305,7 @@ describe('the strategy', () => {
     })
   })
 
-  it('is refused when it is none, and stays as it was', async () => {
+  it('rejects an unknown value and stays unchanged', async () => {
     const { dlq } = await aQueue()
     const guard = dlq.workflow({ strategy: 'manual' })
     expect(() => guard.setStrategy('automatik' as Strategy)).toThrow('did you mean "automatic"?')
@@ -319,7 +319,7 @@ describe('enqueue', () => {
     ['selective', undefined],
     ['manual', undefined],
     ['disabled', 'disabled'],
-  ])('by hand under %s', async (strategy, why) => {
+  ])('under the strategy %s', async (strategy, why) => {
     const { dlq } = await aQueue({ rules })
     const guard = dlq.workflow({ strategy })
     const answer = await guard.enqueue(sweep(), errorOf('permission'))
@@ -334,26 +334,26 @@ describe('enqueue', () => {
     })
   })
 
-  it('makes the same letter as a run does', async () => {
+  it('stores the same letter as a failed run', async () => {
     const { dlq } = await aQueue()
     const error = refused()
     const guard = dlq.workflow()
     await guard.run(sweep(), failing(error))
-    const byRun = await only(dlq)
+    const byRun = await onlyLetter(dlq)
     await dlq.remove(byRun.id)
     await guard.enqueue(sweep(), error)
-    expect({ ...(await only(dlq)), id: byRun.id }).toEqual(byRun)
+    expect({ ...(await onlyLetter(dlq)), id: byRun.id }).toEqual(byRun)
   })
 })
 
-describe('what cannot be kept', () => {
-  const brokenStore = (trouble: unknown): Store => {
+describe('a task that cannot be stored', () => {
+  const brokenStore = (reason: unknown): Store => {
     const store = memoryStore()
-    store.add = () => Promise.reject(trouble)
+    store.add = () => Promise.reject(reason)
     return store
   }
 
-  it('says that the queue is full, and not that a policy skipped it', async () => {
+  it('is reported as queue-full when the queue is full', async () => {
     const { dlq } = await aQueue({ maxItems: 1 })
     const guard = dlq.workflow()
     const error = refused()
@@ -374,9 +374,9 @@ describe('what cannot be kept', () => {
     })
   })
 
-  it('says that the store is down, and hands the failure back all the same', async () => {
+  it('is reported as store-unavailable, with the original failure', async () => {
     const down = new RedriveError('STORE_UNAVAILABLE', 'the store cannot be reached: start it')
-    const { dlq, heard } = await aQueue({}, () => brokenStore(down))
+    const { dlq, eventsOf } = await aQueue({}, () => brokenStore(down))
     const error = refused()
     const guard = dlq.workflow()
     expect(await guard.run(sweep(), failing(error))).toMatchObject({
@@ -386,11 +386,11 @@ describe('what cannot be kept', () => {
       why: 'store-unavailable',
       detail: 'the store cannot be reached: start it',
     })
-    expect(heard('error')).toMatchObject([{ during: 'capture of workflow', error: down }])
+    expect(eventsOf('error')).toMatchObject([{ during: 'capture of workflow', error: down }])
     expect(guard.counts().skipped['store-unavailable']).toBe(1)
   })
 
-  it('does not repeat what a foreign store says, which may hold secrets', async () => {
+  it('does not repeat the error message of a custom store, which may contain secrets', async () => {
     const foreign = new Error('connect postgres://root:secret@host')
     const { dlq } = await aQueue({}, () => brokenStore(foreign))
     const answer = await dlq.workflow().run(sweep(), failing(refused()))
@@ -398,13 +398,13 @@ describe('what cannot be kept', () => {
     expect(JSON.stringify(answer)).not.toContain('secret')
   })
 
-  it('says that the task is too large', async () => {
+  it('is reported as too-large above the payload limit', async () => {
     const { dlq } = await aQueue({ maxPayloadBytes: 500 })
     const answer = await dlq.workflow().run(sweep({ task: 'x'.repeat(500) }), failing(refused()))
     expect(whyOf(answer)).toBe('too-large')
   })
 
-  it('says that the queue is closed', async () => {
+  it('is reported as closed when the queue is closed', async () => {
     const { dlq } = await aQueue()
     const guard = dlq.workflow()
     await dlq.close()
@@ -412,16 +412,16 @@ describe('what cannot be kept', () => {
   })
 })
 
-describe('the same task again', () => {
-  it('adds an occurrence while its letter is open, and makes another once it is not', async () => {
-    const { dlq, heard } = await aQueue()
+describe('a task that fails again', () => {
+  it('adds an occurrence to an open letter, and stores a new letter after that', async () => {
+    const { dlq, eventsOf } = await aQueue()
     const guard = dlq.workflow()
     const first = await guard.run(sweep(), failing(refused()))
     const second = await guard.run(sweep(), failing(refused()))
-    const { id, occurrences } = await only(dlq)
+    const { id, occurrences } = await onlyLetter(dlq)
     expect([first, second]).toMatchObject([{ letterId: id }, { letterId: id }])
     expect(occurrences).toBe(2)
-    expect(heard('duplicate')).toHaveLength(1)
+    expect(eventsOf('duplicate')).toHaveLength(1)
     await dlq.resolve(id)
     const third = await guard.run(sweep(), failing(refused()))
     expect(third).toMatchObject({ enqueued: true })
@@ -429,7 +429,7 @@ describe('the same task again', () => {
     expect(guard.counts()).toMatchObject({ enqueued: 3 })
   })
 
-  it('is another task in another workflow, or under a key of its own', async () => {
+  it('is a different task in another workflow or under another dedupe key', async () => {
     const { dlq } = await aQueue()
     await dlq.workflow({ name: 'x' }).run(sweep(), failing(refused()))
     await dlq.workflow({ name: 'y' }).run(sweep(), failing(refused()))
@@ -437,7 +437,7 @@ describe('the same task again', () => {
     expect((await dlq.find()).items).toHaveLength(3)
   })
 
-  it('never loses a target that the open letter does not run', async () => {
+  it('never loses a target that the open letter does not contain', async () => {
     const { dlq } = await aQueue()
     const guard = dlq.workflow()
     const fails = (...failed: string[]): Promise<WorkflowResult> =>
@@ -458,7 +458,7 @@ describe('the same task again', () => {
     expect(guard.counts().enqueued).toBe(4)
   })
 
-  it('never loses a target, whichever fail at the same time', async () => {
+  it('never loses a target, whichever targets fail concurrently', async () => {
     const some = fc.subarray(['a', 'b', 'c'], { minLength: 1 })
     await fc.assert(
       fc.asyncProperty(fc.array(some, { minLength: 1, maxLength: 12 }), async (failures) => {

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { configJsonSchema } from '../../../src/config/json-schema.ts'
-import { aFolder, expectTame, expectToFit, hostileText, redrive } from '../run-cli.ts'
+import { aFolder, expectEscaped, expectToFit, hostileText, redrive } from '../run-cli.ts'
 
 const root = aFolder()
 let folders = 0
@@ -28,7 +28,7 @@ handlers:
 const env = { PAYMENTS_SECRET: 'hunter2' }
 
 describe('config check', () => {
-  it('prints what is in force and where it comes from, without secrets', async () => {
+  it('prints each value and its origin, without secrets', async () => {
     const cwd = folderWith({ 'redrive.yaml': sound, token: 'Bearer hunter2\n' })
     const { out, err, exit } = await redrive(['config', 'check', '--set', 'claimBatch=7'], {
       cwd,
@@ -46,7 +46,7 @@ describe('config check', () => {
     expectToFit(out)
   })
 
-  it('says why it cannot read a file', async () => {
+  it('reports why a file cannot be read', async () => {
     const cwd = folderWith({})
     writeFileSync(join(cwd, 'latin.yaml'), Buffer.from('store: sqlite:caf\u00e9.db', 'latin1'))
     writeFileSync(join(cwd, 'large.yaml'), '#'.repeat(1024 ** 2 + 1))
@@ -57,7 +57,7 @@ describe('config check', () => {
     expect(await check('.')).toBe('INVALID_CONFIG: .: is a folder: name a file in it\n')
   })
 
-  it('leaves room for the values when the file has a long path', async () => {
+  it('shortens a long file path so that the values fit', async () => {
     const cwd = folderWith({ 'redrive.yaml': sound, token: 'Bearer hunter2' })
     const long = `${cwd}/${'./'.repeat(30)}redrive.yaml`
     const { out } = await redrive(['config', 'check', long], { cwd, env })
@@ -65,7 +65,7 @@ describe('config check', () => {
     expectToFit(out)
   })
 
-  it('shows no password of a store with several hosts, and no token of those who are told', async () => {
+  it('hides the password of a store with several hosts and the token of a webhook', async () => {
     const text = `store: redis://app:hunter2@a:6379,b:6379/0\nnotify: { webhook: { url: 'https://x.example.com/?token=hunter2' } }`
     const cwd = folderWith({ 'redrive.yaml': text })
     const { out, exit } = await redrive(['config', 'check', '--json'], { cwd })
@@ -74,17 +74,17 @@ describe('config check', () => {
     expect(out).not.toContain('hunter2')
   })
 
-  it('prints the same for programs', async () => {
+  it('prints the same values as JSON with --json', async () => {
     const cwd = folderWith({ 'my.yaml': sound, token: 'Bearer hunter2' })
     const { out, exit } = await redrive(['config', 'check', 'my.yaml', '--json'], { cwd, env })
     expect(exit).toBe(0)
-    const said = JSON.parse(out) as { settings: object[] }
-    expect(said).toMatchObject({ ok: true, file: 'my.yaml' })
-    expect(said.settings).toContainEqual({ key: 'maxRetries', value: 5, from: 'my.yaml:2' })
+    const report = JSON.parse(out) as { settings: object[] }
+    expect(report).toMatchObject({ ok: true, file: 'my.yaml' })
+    expect(report.settings).toContainEqual({ key: 'maxRetries', value: 5, from: 'my.yaml:2' })
     expect(out).not.toContain('hunter2')
   })
 
-  it('tells everything that is wrong, and exits with 2', async () => {
+  it('prints every problem, and exits with 2', async () => {
     const text = `maxRetires: 1\nleaseMs: soon\nqueues: { ${JSON.stringify(hostileText)}: { maxRetries: -1 } }`
     const cwd = folderWith({ 'redrive.yaml': text })
     const { out, err, exit } = await redrive(['config', 'check'], { cwd })
@@ -92,7 +92,7 @@ describe('config check', () => {
     expect(err).toMatch(/^INVALID_CONFIG: 3 problems in the configuration$/m)
     expect(err).toContain('maxRetires (redrive.yaml:1): unknown key; did you mean "maxRetries"?')
     expect(err).toContain('leaseMs (redrive.yaml:2): must be a duration from 50ms to 1d')
-    expectTame(err)
+    expectEscaped(err)
     const asJson = await redrive(['config', 'check', '--json'], { cwd })
     expect(asJson.exit).toBe(2)
     const { ok, problems } = JSON.parse(asJson.out) as { ok: boolean; problems: object[] }
@@ -101,7 +101,7 @@ describe('config check', () => {
     expect(problems[0]).toMatchObject({ key: 'leaseMs', from: 'redrive.yaml:2' })
   })
 
-  it('needs no file, but the one that is named', async () => {
+  it('runs without a file, and rejects a named file that does not exist', async () => {
     const cwd = folderWith({})
     expect((await redrive(['config', 'check'], { cwd })).exit).toBe(0)
     const { err, exit } = await redrive(['config', 'check', 'none.yaml'], { cwd })
@@ -113,7 +113,7 @@ describe('config check', () => {
 })
 
 describe('config schema', () => {
-  it('prints the schema that is published', async () => {
+  it('prints the published schema', async () => {
     const { out, exit } = await redrive(['config', 'schema'])
     expect(exit).toBe(0)
     expect(JSON.parse(out)).toEqual(configJsonSchema())

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { summary } from '../../../src/cli/commands/copy.ts'
+import { formatSummary } from '../../../src/cli/commands/copy.ts'
 import { nameOf } from '../../../src/cli/open.ts'
 import { systemClock } from '../../../src/clock/clock.ts'
 import { spoolPathOf } from '../../../src/connect/store.ts'
@@ -17,7 +17,7 @@ import { mixedLetters } from '../../../src/testing/store/mixed.ts'
 import {
   aFolder,
   aStoreFile,
-  expectTame,
+  expectEscaped,
   expectToFit,
   hostileText,
   plainEnv,
@@ -28,7 +28,7 @@ const folder = aFolder()
 const newStore = (): string => `sqlite:${join(folder, `${systemClock.id()}.db`)}`
 
 describe('redrive copy', { timeout: 30_000 }, () => {
-  it('copies a store, says what it did, and finds it the same afterwards', async () => {
+  it('copies a store, prints a summary, and verifies the copy', async () => {
     const from = await aStoreFile(folder, mixedLetters())
     const to = newStore()
     const copied = await redrive(['copy', from, to])
@@ -36,14 +36,14 @@ describe('redrive copy', { timeout: 30_000 }, () => {
     expect(copied.out).toContain('72 letters copied in this run.')
     expect(copied.out).toMatch(/^archived +12$/m)
     expect(copied.out).toContain('Verified: 72 letters, 0 records and the totals are the same.')
-    expectTame(copied.out)
+    expectEscaped(copied.out)
     const again = await redrive(['copy', from, to, '--json'])
     expect(again).toMatchObject({ exit: 0, err: '' })
     expect(JSON.parse(again.out)).toMatchObject({ ok: true, copied: 0, verdict: { letters: 72 } })
     expect((await redrive(['copy', from, to, '--verify-only'])).exit).toBe(0)
   })
 
-  it('ends with 1 and names what is not the same', async () => {
+  it('exits with 1 and prints the differences', async () => {
     const letter = aLetter()
     const [from, to] = [await aStoreFile(folder, [letter]), await aStoreFile(folder, [])]
     const { out, exit } = await redrive(['copy', from, to, '--verify-only'])
@@ -54,7 +54,7 @@ describe('redrive copy', { timeout: 30_000 }, () => {
   it.each([
     ['checks in often', 0, 5000],
     ['checks in every ten minutes', 300_000, 600_000],
-  ])('refuses while a worker is about that %s', async (_, agoMs, sweepMs) => {
+  ])('rejects the copy while a worker runs that %s', async (_, agoMs, sweepMs) => {
     const from = await aStoreFile(folder, [aLetter()])
     const store = sqliteStore({ path: from.slice('sqlite:'.length) })
     await store.open()
@@ -69,7 +69,7 @@ describe('redrive copy', { timeout: 30_000 }, () => {
     expect((await redrive(['list', '--store', to, '--json'])).out).toBe('')
   })
 
-  it('refuses while letters wait in the spool of a store', async () => {
+  it('rejects the copy while letters wait in the spool of a store', async () => {
     const from = await aStoreFile(folder, [aLetter()])
     const path = spoolPathOf(from)
     const spool = new DiskBacklog(path, 2 ** 20, systemClock, () => {})
@@ -83,29 +83,29 @@ describe('redrive copy', { timeout: 30_000 }, () => {
   })
 
   it.each([
-    ['a source that is not there', 8, () => [newStore(), newStore()]],
-    ['a store with itself', 2, async () => [await aStoreFile(folder, []), '']],
+    ['a missing source', 8, () => [newStore(), newStore()]],
+    ['a store as its own target', 2, async () => [await aStoreFile(folder, []), '']],
     [
       'a target with letters',
       2,
       async () => [await aStoreFile(folder, []), await aStoreFile(folder, [aLetter()])],
     ],
     ['a store in memory', 2, async () => [await aStoreFile(folder, []), 'memory:']],
-  ])('refuses %s', async (_, code, stores) => {
+  ])('rejects %s', async (_, code, stores) => {
     const [from, to] = (await stores()) as [string, string]
     const { exit, out } = await redrive(['copy', from, to || from])
     expect(exit).toBe(code)
     expect(out).toBe('')
   })
 
-  it('makes no target when the source is not there, or when it only looks', async () => {
+  it('creates no target when the source is missing or with --verify-only', async () => {
     const [from, to] = [newStore(), newStore()]
     await redrive(['copy', from, to])
     await redrive(['copy', await aStoreFile(folder, []), to, '--verify-only'])
     expect(existsSync(to.slice('sqlite:'.length))).toBe(false)
   })
 
-  it('stops on Ctrl-C, says how to go on, and goes on', async () => {
+  it('stops on Ctrl-C, prints how to continue, and continues', async () => {
     const letters = Array.from({ length: 10_000 }, () => aLetter())
     const from = await aStoreFile(folder, letters)
     const to = newStore()
@@ -124,10 +124,10 @@ describe('redrive copy', { timeout: 30_000 }, () => {
   })
 })
 
-describe('summary', () => {
+describe('formatSummary', () => {
   const names = { from: `sqlite:/a/${'long/'.repeat(30)}x.db`, to: 'sqlite:/b' }
 
-  it('fits a terminal, and tames what comes from letters', () => {
+  it('fits 80 columns, and escapes control characters in letters', () => {
     const report: CopyReport = {
       ok: false,
       copied: 3,
@@ -143,14 +143,14 @@ describe('summary', () => {
         damaged: { first: [{ id: 'a', why: hostileText }], count: 2 },
       },
     }
-    const lines = summary(names, report, 80)
+    const lines = formatSummary(names, report, 80)
     expectToFit(lines.join('\n'))
     expect(lines.join('\n')).toContain('… and 20 more')
     expect(lines.join('\n')).toContain('2 letters damaged in the source')
   })
 
-  it('says how to go on when it was stopped', () => {
-    expect(summary(names, { ok: false, copied: 5 }, 80).at(-1)).toContain('again')
+  it('prints how to continue after a stop', () => {
+    expect(formatSummary(names, { ok: false, copied: 5 }, 80).at(-1)).toContain('again')
   })
 })
 
@@ -161,7 +161,7 @@ describe('nameOf', () => {
     ['https://search/x?api_key=secret&prefix=p', 'https://search/x?prefix=p'],
     ['sqlite:/a/../b.db', 'sqlite:/b.db'],
     ['sqlite:///b.db', 'sqlite:/b.db'],
-  ])('knows %s without its secrets', (url, name) => {
+  ])('removes the secrets from %s', (url, name) => {
     expect(nameOf(url)).toBe(name)
   })
 })

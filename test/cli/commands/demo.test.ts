@@ -9,14 +9,14 @@ const folder = aFolder()
 
 describe('demo', () => {
   it(
-    'shows letters move, says what is kept, and goes on from there',
+    'prints the moves of letters and the number stored, and continues with them',
     { timeout: 90_000 },
     async () => {
       const url = `sqlite:${join(folder, 'sub', 'demo.db')}`
       const first = await redrive(['demo', '--seconds', '3', '--store', url])
       expect({ err: first.err, exit: first.exit }).toEqual({ err: '', exit: 0 })
       const lines = first.out.split('\n')
-      expect(lines[0]).toContain('letters move within seconds')
+      expect(lines[0]).toContain('retries take seconds here')
       for (const queue of ['summarise-ticket', 'render-invoice', 'sync-customer', 'refund'])
         expect(lines).toContainEqual(
           expect.stringMatching(new RegExp(`^\\d\\d:\\d\\d:\\d\\d captured +${queue} `)),
@@ -35,28 +35,30 @@ describe('demo', () => {
     },
   )
 
-  it('drains when it is interrupted', async () => {
+  it('stops gracefully when interrupted', async () => {
     const url = `sqlite:${join(folder, 'you&me.db')}`
     const main = join(import.meta.dirname, '../../../src/cli/main.ts')
     const child = spawn(process.execPath, [main, 'demo', '--store', url], { env: plainEnv })
     child.stdout.once('data', () => child.kill('SIGINT'))
     const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
     const out = await text(child.stdout)
-    expect(out).toContain('Look at them:')
+    expect(out).toContain('View them:')
     const [, given] = /npx redrive list --store (.+)/.exec(out) ?? []
     expect(execFileSync('sh', ['-c', `printf %s ${given}`], { encoding: 'utf8' })).toBe(url)
     expect(await exited).toBe(130)
   })
 
-  it('keeps away from the letters of others', async () => {
+  it('rejects a store with letters of other queues', async () => {
     const url = await aStoreFile(folder, [aLetter({ queue: 'payroll' })])
     const { err, exit } = await redrive(['demo', '--seconds', '1', '--store', url])
-    expect(err).toMatch(/^INVALID_INPUT: .*holds letters of payroll, which are not the demo's/)
+    expect(err).toMatch(
+      /^INVALID_INPUT: .*contains letters of queue payroll, which is not a queue of the demo/,
+    )
     expect(exit).toBe(2)
     expect((await redrive(['list', '--store', url])).out).toContain('payroll')
   })
 
-  it('refuses a time that is none', async () => {
+  it('rejects invalid --seconds', async () => {
     expect(await redrive(['demo', '--seconds', 'soon'])).toMatchObject({ exit: 2 })
   })
 })

@@ -19,7 +19,7 @@ function damage(url: string, sql: string): void {
 }
 
 describe('doctor', () => {
-  it('finds a sound store sound', async () => {
+  it('reports a healthy store', async () => {
     const url = await aStoreFile(folder, [
       aLetter({ retryAt: soon }),
       aLetter({ state: 'resolved' }),
@@ -43,7 +43,7 @@ describe('doctor', () => {
     )
   })
 
-  it('tells what is stuck without calling the store unsound', async () => {
+  it('reports stuck letters of a healthy store', async () => {
     const url = await aStoreFile(folder, [
       aLetter(),
       aLetter({ state: 'retrying' }),
@@ -51,12 +51,12 @@ describe('doctor', () => {
     ])
     const { out, exit } = await redrive(['doctor', '--store', url])
     expect(exit).toBe(0)
-    expect(out).toMatch(/look due: letter \S+ of orders is late by \d+ d: start a worker/)
-    expect(out).toContain('look leases: 1 lease expired over a minute ago')
-    expect(out).toContain('look no handler: 1 letter of orphans waits for a worker that handles it')
+    expect(out).toMatch(/warn due: letter \S+ of orders is late by \d+ d: start a worker/)
+    expect(out).toContain('warn leases: 1 lease expired over a minute ago')
+    expect(out).toContain('warn no handler: 1 letter of orphans waits for a worker that handles it')
   })
 
-  it('finds damaged letters and wrong counts', async () => {
+  it('reports corrupt letters and wrong counts', async () => {
     const url = await aStoreFile(folder, [aLetter(), aLetter(), aLetter()])
     damage(
       url,
@@ -64,15 +64,15 @@ describe('doctor', () => {
     )
     const { out, exit } = await redrive(['doctor', '--store', url])
     expect(exit).toBe(1)
-    expect(out).toMatch(/BAD {2}letter \S+: corrupt: /)
-    expect(out).toContain('BAD  count of state pending: is 5, but there are 3')
+    expect(out).toMatch(/FAIL letter \S+: corrupt: /)
+    expect(out).toContain('FAIL count of state pending: is 5, but there are 3')
     expect(out).toContain('problems found.')
     const { out: document, exit: again } = await redrive(['doctor', '--json', '--store', url])
     expect(again).toBe(1)
     expect(JSON.parse(document)).toMatchObject({ ok: false, store: url })
   })
 
-  it('reads no letters when it is to be quick', async () => {
+  it('reads no letters with --quick', async () => {
     const url = await aStoreFile(folder, [aLetter()])
     const { out } = await redrive(['doctor', '--quick', '--store', url])
     expect(out).not.toContain('letters:')
@@ -83,7 +83,7 @@ describe('doctor', () => {
 const redis = backend('redis')
 
 describe.skipIf(redis.missing)('doctor on Redis', () => {
-  it('finds indexes that have come apart from letters, and puts them right', async () => {
+  it('finds indexes that do not match the letters, and repairs them', async () => {
     const place = redisPlace(redis.url)
     const url = `${redis.url}?prefix=${place.name}`
     const store = redisStore({ url })
@@ -97,9 +97,9 @@ describe.skipIf(redis.missing)('doctor on Redis', () => {
     client.destroy()
     const asked = await redrive(['doctor', '--store', url])
     expect(asked.exit).toBe(1)
-    expect(asked.out).toMatch(/BAD {2}indexes: \d+ gaps?, .*: run redrive doctor --repair/)
+    expect(asked.out).toMatch(/FAIL indexes: \d+ entries missing, .*: run redrive doctor --repair/)
     const repaired = await redrive(['doctor', '--repair', '--store', url])
-    expect(repaired.out).toMatch(/look indexes: .*: repaired/)
+    expect(repaired.out).toMatch(/warn indexes: .*: repaired/)
     const { out, exit } = await redrive(['doctor', '--store', url])
     expect({ sound: out.includes('The store is healthy.'), exit }).toEqual({ sound: true, exit: 0 })
     await place.clear()

@@ -40,14 +40,14 @@ describe('export', () => {
     expect(again.out).toBe(readFileSync(file, 'utf8'))
   })
 
-  it('writes what matches to standard output', async () => {
+  it('writes matching letters to standard output', async () => {
     const url = await aStoreFile(folder, letters)
     const { out } = await redrive(['export', '--queue', 'orders', '--store', url])
     expect(JSON.parse(out)).toMatchObject([{ id: letters[1]!.id, status: 'abandoned' }])
     expect((await redrive(['export', '--queue', 'none', '--store', url])).out).toBe('[]\n')
   })
 
-  it('leaves the old file when it cannot write a new one', async () => {
+  it('rejects a path whose folder does not exist', async () => {
     const url = await aStoreFile(folder, letters)
     const file = join(folder, 'nowhere', 'out.json')
     const { err, exit } = await redrive(['export', file, '--store', url])
@@ -57,7 +57,7 @@ describe('export', () => {
     expect(exit).toBe(2)
   })
 
-  it('writes what a link leads to, and leaves the link', async () => {
+  it('writes to the target of a symbolic link, and keeps the link', async () => {
     const url = await aStoreFile(folder, letters)
     const [file, link] = [join(folder, 'real.json'), join(folder, 'link.json')]
     writeFileSync(file, 'the old one')
@@ -67,19 +67,19 @@ describe('export', () => {
     expect(JSON.parse(readFileSync(file, 'utf8'))).toHaveLength(2)
   })
 
-  it('leaves a link that leads to nothing yet', async () => {
+  it('rejects a dangling symbolic link, and keeps it', async () => {
     const url = await aStoreFile(folder, letters)
     const link = join(folder, 'dangling.json')
     symlinkSync('not-yet.json', link)
     expect(await redrive(['export', link, '--store', url])).toEqual({
       out: '',
-      err: `INVALID_INPUT: cannot write ${link}: it is a link to a file that does not exist: name that file\n`,
+      err: `INVALID_INPUT: cannot write ${link}: it is a link to a file that does not exist: name the target of the link\n`,
       exit: 2,
     })
     expect(lstatSync(link).isSymbolicLink()).toBe(true)
   })
 
-  it('puts no file in the place of a pipe, a device or a folder', async () => {
+  it('does not replace a pipe, a device or a folder with a file', async () => {
     const url = await aStoreFile(folder, letters)
     const [pipe, inner] = [join(folder, 'pipe'), join(folder, 'inner')]
     execFileSync('mkfifo', [pipe])
@@ -95,13 +95,15 @@ describe('export', () => {
     )
   })
 
-  it.each(['SIGINT', 'SIGTERM'])('leaves nothing of its own behind at %s', async (signal) => {
-    const many = Array.from({ length: 2000 }, () => aLetter())
-    const url = await aStoreFile(folder, many)
-    const file = join(folder, `${signal}.json`)
-    writeFileSync(file, 'the old one')
-    // The signal comes when the draft has just been made.
-    const interrupted = `
+  it.each(['SIGINT', 'SIGTERM'])(
+    'keeps the old file and removes its temporary file on %s',
+    async (signal) => {
+      const many = Array.from({ length: 2000 }, () => aLetter())
+      const url = await aStoreFile(folder, many)
+      const file = join(folder, `${signal}.json`)
+      writeFileSync(file, 'the old one')
+      // Sends the signal right after the temporary file is created.
+      const interrupted = `
       import fs from 'node:fs'
       import { syncBuiltinESMExports } from 'node:module'
       const { openSync } = fs
@@ -111,18 +113,19 @@ describe('export', () => {
         return descriptor
       }
       syncBuiltinESMExports()`
-    const env = {
-      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(interrupted)}`,
-    }
-    const { out, exit } = await redrive(['export', file, '--store', url], { env })
-    expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([])
-    expect(readFileSync(file, 'utf8')).toBe('the old one')
-    expect({ out, exit }).toEqual({ out: '', exit: 130 })
-  })
+      const env = {
+        NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(interrupted)}`,
+      }
+      const { out, exit } = await redrive(['export', file, '--store', url], { env })
+      expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([])
+      expect(readFileSync(file, 'utf8')).toBe('the old one')
+      expect({ out, exit }).toEqual({ out: '', exit: 130 })
+    },
+  )
 })
 
 describe('import', () => {
-  it('makes the store, and tells which items it could not read', async () => {
+  it('creates the store, and reports unreadable items', async () => {
     const file = join(folder, 'in.json')
     const item = {
       id: 'dlq_1',
@@ -147,7 +150,7 @@ describe('import', () => {
     ['[{"id":"cut', 'INVALID_INPUT: not an operation file: it is not JSON, or it is truncated'],
     ['', 'INVALID_INPUT: not an operation file: it is empty'],
     ['[{"id":"dlq_1"}]', 'item 0: enqueuedAt is missing'],
-  ])('makes no store for what is not whole: %s', async (input, message) => {
+  ])('creates no store for invalid input: %s', async (input, message) => {
     const { err, exit } = await redrive(
       ['import', '-', '--store', `sqlite:${join(folder, 'unmade.db')}`],
       { input },
@@ -157,7 +160,7 @@ describe('import', () => {
     expect(readdirSync(folder)).not.toContain('unmade.db')
   })
 
-  it('refuses a file that is not there', async () => {
+  it('rejects a missing file', async () => {
     const { err, exit } = await redrive([
       'import',
       join(folder, 'nothing.json'),

@@ -5,11 +5,11 @@ import { aFolder, aStoreFile, expectToFit, hostileText, redrive } from '../run-c
 
 const folder = aFolder()
 const at = '2026-01-01T00:00:00.000Z'
-/** As far as a queue may be named. */
+/** The hostile string without characters that a queue name must not have. */
 const hostileQueue = hostileText.replaceAll(/\p{Cc}/gu, '')
 const failure = (message: string) => ({ name: 'Error', message, causes: [], at })
 
-/** Captured seconds apart. */
+/** Ids of letters that were captured seconds apart. */
 const id = (place: number): string => `01995c3a-${place}000-7000-8000-000000000000`
 
 const letters = [
@@ -51,7 +51,7 @@ const ids = async (...args: string[]): Promise<string[]> => {
 }
 
 describe('list', () => {
-  it('is a table for 80 columns, newest first, archived letters aside', async () => {
+  it('prints a table of 80 columns, newest first, without archived letters', async () => {
     const { out, err, exit } = await list()
     expect({ err, exit }).toEqual({ err: '', exit: 0 })
     expectToFit(out)
@@ -62,50 +62,50 @@ describe('list', () => {
     expect(lines.at(-1)).toBe('4 letters.')
   })
 
-  it('adapts to the width', async () => {
+  it('adapts to the width of the terminal', async () => {
     const wide = await redrive(['list', '--store', url], { env: { COLUMNS: '160' } })
     expect(Math.max(...wide.out.split('\n').map((line) => line.length))).toBeGreaterThan(100)
     const narrow = await redrive(['list', '--store', url], { env: { COLUMNS: '50' } })
     expect(narrow.out.split('\n').filter((line) => line.length > 50)).toEqual([])
   })
 
-  it('shows beginnings of ids that are enough for show', async () => {
+  it('prints id prefixes that `show` accepts', async () => {
     const { out } = await list()
-    const shown = out
+    const prefixes = out
       .split('\n')
       .slice(1, 5)
       .map((line) => line.split(' ')[0]!)
-    expect(new Set(shown).size).toBe(4)
-    const { out: whole } = await redrive(['show', '--json', '--store', url, shown[0]!])
+    expect(new Set(prefixes).size).toBe(4)
+    const { out: whole } = await redrive(['show', '--json', '--store', url, prefixes[0]!])
     expect((JSON.parse(whole) as LetterSummary).id).toBe(id(3))
   })
 
-  it('shows what a filter lets through, in the order asked for', async () => {
+  it('prints matching letters in the requested order', async () => {
     const filter = ['--queue', 'charge-card', '--state', 'pending,exhausted', '--order', 'oldest']
     expect(await ids(...filter)).toEqual([id(0), id(1)])
     expect(await ids('--all', '--state', 'archived')).toEqual([id(4)])
   })
 
-  it('pages with the cursor that it gives on standard error', async () => {
+  it('prints the cursor of the next page to standard error', async () => {
     const first = await list('--json', '--limit', '3')
     const [option, cursor] = first.err.trim().split(' ')
     expect(option).toBe('--cursor')
     expect(await ids('--limit', '3', '--cursor', cursor!)).toEqual([id(0)])
   })
 
-  it('says how many there are when it does not show all', async () => {
+  it('prints the total when it does not print all letters', async () => {
     expect((await list('--limit', '2')).out).toContain(
       '2 of 4 letters. More with --limit or --all.',
     )
   })
 
-  it('prints JSON without a character that a terminal would obey', async () => {
+  it('prints JSON without control characters', async () => {
     const { out } = await list('--json', '--state', 'parked')
     expect(out.trimEnd()).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
     expect((JSON.parse(out) as LetterSummary).failure.message).toBe(hostileText)
   })
 
-  it('says so when nothing matches', async () => {
+  it('reports that no letter matches', async () => {
     expect(await list('--queue', 'none')).toEqual({ out: 'No letter matches.\n', err: '', exit: 0 })
   })
 
@@ -113,7 +113,7 @@ describe('list', () => {
     [['--state', 'parkd'], 'unknown state "parkd": did you mean parked?'],
     [['--order', 'size'], '--order must be one of newest, oldest, due, settled, got "size"'],
     [['--cursor', 'junk'], 'cursor'],
-  ])('refuses %j', async (args, message) => {
+  ])('rejects %j', async (args, message) => {
     const { out, err, exit } = await list(...args)
     expect(err).toMatch(/^INVALID_INPUT: /)
     expect(err).toContain(message)

@@ -4,7 +4,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { rowOf, standings, summary, type StatusRow } from '../../../src/cli/commands/pipeline.ts'
+import {
+  toStatusRow,
+  formatStatus,
+  formatSummary,
+  type StatusRow,
+} from '../../../src/cli/commands/pipeline.ts'
 import { RedriveError } from '../../../src/errors.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
 import type { ReplayReport } from '../../../src/pipeline/replay/options.ts'
@@ -44,7 +49,7 @@ graphs:
   const run = (...args: string[]): Promise<Ran> =>
     redrive(['pipeline', ...args, '--config', config])
 
-  it('replays a node, and says what became of its records', async () => {
+  it('replays a node, and prints the outcome of its records', async () => {
     await bench.dies([
       { id: 'a', offset: 1 },
       { id: 'b', offset: 2, errorType: 'MODULE_UNAVAILABLE' },
@@ -60,7 +65,7 @@ graphs:
     expect(await bench.read(bench.settings.inputTopic)).toHaveLength(2)
   })
 
-  it('stops when it is told to, and goes on later', async () => {
+  it('stops on SIGINT, and continues in the next run', async () => {
     const all = Array.from({ length: 200 }, (_, n) => ({ id: `s${n}`, key: `k${n}`, offset: n }))
     await bench.dies(all)
     const sent = async (): Promise<number> => (await bench.read(bench.settings.inputTopic)).length
@@ -77,7 +82,7 @@ graphs:
     expect(await sent()).toBe(200)
   })
 
-  it('does not tell of a replay that was done before as if it were done now', async () => {
+  it('reports that a replay with the same id was already completed', async () => {
     await bench.dies([{ id: 'a', offset: 1 }])
     const first = await run('replay', 'parser', '--id', 'nightly')
     expect(first.out).not.toContain('before: nothing was sent now')
@@ -89,7 +94,7 @@ graphs:
     expect(await bench.read(bench.settings.inputTopic)).toHaveLength(1)
   })
 
-  it('counts what stands', async () => {
+  it('counts the dead records that are left', async () => {
     await bench.dies([
       { id: 'a', offset: 1 },
       { id: 'b', offset: 2 },
@@ -100,7 +105,7 @@ graphs:
     expect((await run('status')).out).toMatch(/NODE +DEAD +OLDEST +QUARANTINED\nparser +1 /)
   })
 
-  it('says what is wrong with what was asked', async () => {
+  it('names the invalid argument', async () => {
     const wrong = async (...args: string[]): Promise<string> => {
       const { err, exit } = await run(...args)
       expect(exit).toBe(2)
@@ -118,7 +123,7 @@ graphs:
   })
 })
 
-describe('what is printed', () => {
+describe('output of redrive pipeline', () => {
   const report: ReplayReport = {
     id: 'abc',
     sent: 1200,
@@ -134,29 +139,29 @@ describe('what is printed', () => {
   }
   const dlq = { topic: `dlq.prod.${'x'.repeat(90)}`, maxReprocessCount: 3 }
 
-  it('fits, and says how to go on', () => {
-    const lines = summary({ name: 'parser', dlq: dlq as never }, report, 80)
+  it('fits 80 columns, and prints how to continue', () => {
+    const lines = formatSummary({ name: 'parser', dlq: dlq as never }, report, 80)
     expect(lines.filter(({ length }) => length > 80)).toEqual([])
     expect(lines.slice(1)).toEqual([
       '1,200 records returned.',
       '3 records quarantined: replayed 3 times already.',
       '4 records skipped: not matched, or replayed or erased before.',
-      '1 record left: they cannot be returned as they are.',
+      '1 record left: not returnable unchanged.',
       'Stopped. Run the same command again to continue.',
       'Replay abc',
     ])
   })
 
-  it('says why also when only the quarantine cannot be read', () => {
+  it('prints the reason when only the quarantine cannot be read', () => {
     const place = { graph: 'g', node: 'n', name: 'parser', cluster: 'c', topic: 't' }
     const error = new RedriveError('STORE_UNAVAILABLE', 'not authorized')
-    const row = rowOf(place, { ...place, depth: 2, oldestMs: 0 }, { ...place, error })
+    const row = toStatusRow(place, { ...place, depth: 2, oldestMs: 0 }, { ...place, error })
     expect(row).toMatchObject({ depth: 2, quarantined: null, problem: 'not authorized' })
     expect(row.oldestAt).toBe('1970-01-01T00:00:00.000Z')
-    expect(standings([row], 0, 80).at(-1)).toBe('parser: not authorized')
+    expect(formatStatus([row], 0, 80).at(-1)).toBe('parser: not authorized')
   })
 
-  it('shows a node of which nobody knows, and why', () => {
+  it('prints a node whose depth is unknown, with the reason', () => {
     const row: StatusRow = {
       graph: 'g',
       node: 'n',
@@ -166,7 +171,7 @@ describe('what is printed', () => {
       quarantined: 0,
       problem: 'the cluster failed',
     }
-    const lines = standings(
+    const lines = formatStatus(
       [row, { ...row, depth: 12_000, oldestAt: toTimestamp(0) }],
       3_600_000,
       80,

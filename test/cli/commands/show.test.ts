@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { encodePayload } from '../../../src/letter/payload.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
-import { aFolder, aStoreFile, expectTame, hostileText, redrive } from '../run-cli.ts'
+import { aFolder, aStoreFile, expectEscaped, hostileText, redrive } from '../run-cli.ts'
 
 const folder = aFolder()
 const at = '2026-01-01T00:00:00.000Z'
@@ -50,7 +50,7 @@ describe('show', () => {
   it('prints the letter, its failure with stack and causes, its payload and its timeline', async () => {
     const { out, err, exit } = await show(rich.id)
     expect({ err, exit }).toEqual({ err: '', exit: 0 })
-    expectTame(out)
+    expectEscaped(out)
     for (const part of [
       `${rich.id}  parked (operator)`,
       'queue      charge-card',
@@ -70,15 +70,15 @@ describe('show', () => {
       expect(out).toContain(part)
   })
 
-  it('takes the id that the source knows a letter by', async () => {
+  it('accepts a source id', async () => {
     expect((await show('wf_abc123')).out).toContain(other.id)
   })
 
-  it('shows bytes as hex', async () => {
+  it('prints binary payloads as hex', async () => {
     expect((await show(other.id)).out).toContain('00000000  00 ff 41')
   })
 
-  it('takes the beginning of an id, and says when it is that of several', async () => {
+  it('accepts an id prefix, and rejects an ambiguous one', async () => {
     const { err, exit } = await show(rich.id.slice(0, 13))
     expect(err).toMatch(
       /^INVALID_INPUT: "[0-9a-f-]{13}" is a prefix of several ids, give more characters: /,
@@ -98,13 +98,13 @@ describe('show', () => {
       'LETTER_NOT_FOUND: no letter has the id or source id "01995c3a-0000',
       4,
     ],
-  ])('refuses %s', async (given, message, exit) => {
+  ])('rejects %s', async (given, message, exit) => {
     const ran = await show(given)
     expect(ran.err).toContain(message)
     expect(ran.exit).toBe(exit)
   })
 
-  it('prints the whole letter as JSON, its bytes in base64', async () => {
+  it('prints the whole letter as JSON, with its bytes in base64', async () => {
     const { out } = await show('--json', other.id, rich.id)
     const [first, second] = out
       .trimEnd()
@@ -114,7 +114,7 @@ describe('show', () => {
     expect(second!.history).toHaveLength(2)
   })
 
-  it('cuts a payload where it is told to', async () => {
+  it('truncates a payload at --max-payload', async () => {
     expect((await show(rich.id, '--max-payload', '10')).out).toContain('… [cut, ')
   })
 })

@@ -10,7 +10,7 @@ const url = await aStoreFile(folder, [
 ])
 
 describe('stats', () => {
-  it('counts by queue and state, and what happened in all', async () => {
+  it('prints counts by queue and state, and lifetime totals', async () => {
     const { out, err, exit } = await redrive(['stats', '--store', url])
     expect({ err, exit }).toEqual({ err: '', exit: 0 })
     expectToFit(out)
@@ -22,7 +22,7 @@ describe('stats', () => {
     )
   })
 
-  it('prints one JSON document for programs', async () => {
+  it('prints one JSON document with --json', async () => {
     const { out } = await redrive(['stats', '--json', '--store', url])
     expect(JSON.parse(out)).toMatchObject({
       size: 2,
@@ -32,7 +32,7 @@ describe('stats', () => {
     })
   })
 
-  it('refuses to watch without a pause', async () => {
+  it('rejects --watch 0', async () => {
     const { err, exit } = await redrive(['stats', '--watch', '0', '--store', url])
     expect(err).toContain('--watch must be a number of seconds from 0.2 to 86400')
     expect(exit).toBe(2)

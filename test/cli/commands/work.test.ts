@@ -30,7 +30,7 @@ interface Line {
   queue?: string
 }
 
-/** A worker in a folder of its own, and what it logs. */
+/** Starts a worker in a folder and collects its log lines. */
 function worker(cwd: string, env: NodeJS.ProcessEnv = {}) {
   const child = spawn(process.execPath, [main, 'work', '--config', 'redrive.yaml'], {
     cwd,
@@ -43,12 +43,12 @@ function worker(cwd: string, env: NodeJS.ProcessEnv = {}) {
   reader.on('line', (line) => lines.push(JSON.parse(line) as Line))
   const exited = once(child, 'exit') as Promise<[number | null, string | null]>
   const ended = once(reader, 'close')
-  /** Resolves once it has logged this so many times, or has ended. */
+  /** Resolves once the message was logged `count` times; rejects if the worker ends before. */
   const logged = async (message: string, count = 1): Promise<Line[]> => {
     const found = (): Line[] => lines.filter((line) => line.message === message)
     while (found().length < count)
       if ((await Promise.race([once(reader, 'line'), ended.then(() => 'ended')])) === 'ended')
-        throw new Error(`it ended without "${message}": ${JSON.stringify(lines)}`)
+        throw new Error(`the worker ended without "${message}": ${JSON.stringify(lines)}`)
     return found()
   }
   return { child, lines, logged, exited, ended }
@@ -92,7 +92,7 @@ async function aServer(
 }
 
 describe('work', () => {
-  it('redelivers with the handlers that are configured, and ends cleanly', async () => {
+  it('redelivers with the configured handlers, and exits with 0 on SIGTERM', async () => {
     const secret = 'shared by both sides'
     const posted: { body: string; signed: boolean }[] = []
     const url = await aServer((body, { headers }, response) => {
@@ -129,7 +129,7 @@ describe('work', () => {
     expect(JSON.stringify(lines)).not.toContain(secret)
   })
 
-  it('lets running handlers finish when it is asked to end', async () => {
+  it('waits for running handlers on SIGINT', async () => {
     const arrived = Promise.withResolvers<ServerResponse>()
     const url = await aServer((_, __, response) => arrived.resolve(response))
     const { cwd, store } = aWorkFolder()
@@ -148,11 +148,11 @@ describe('work', () => {
     expect(await exited).toEqual([130, null])
   })
 
-  it('ends the programs that run letters when it is told to end a second time', async () => {
+  it('kills the programs of command handlers on a second SIGINT', async () => {
     const arrived = Promise.withResolvers<ServerResponse>()
     const url = await aServer((_, __, response) => arrived.resolve(response))
     const { cwd, store } = aWorkFolder()
-    // It lives as long as its request does, which nobody answers.
+    // The program runs as long as its request, which gets no response.
     const command = [process.execPath, '-e', `fetch(process.argv[1])`, url]
     writeFileSync(
       join(cwd, 'redrive.yaml'),
@@ -170,7 +170,7 @@ describe('work', () => {
     await gone
   })
 
-  it('tells a failure of a handler as the failure of the letter', async () => {
+  it('stores the failure of a handler as the failure of the letter', async () => {
     const { cwd, store } = aWorkFolder()
     const code = `process.stderr.write('no such customer', () => process.exit(65))`
     writeFileSync(
@@ -187,7 +187,7 @@ describe('work', () => {
   })
 
   it.skipIf(redis.missing)(
-    `ends once it is asked to, though it held a mailbox open${redis.missing ? ` (${redis.missing})` : ''}`,
+    `exits on SIGTERM with an open mailbox${redis.missing ? ` (${redis.missing})` : ''}`,
     async () => {
       const { cwd, store } = aWorkFolder()
       const place = redisPlace(redis.url)
@@ -212,26 +212,21 @@ describe('work', () => {
       2,
       'INVALID_CONFIG: no handler is configured in redrive.yaml',
     ],
-    ['a key is wrong', 'maxRetires: 1', 2, 'did you mean "maxRetries"?'],
+    ['a key is unknown', 'maxRetires: 1', 2, 'did you mean "maxRetries"?'],
+    ['the store is in memory', 'store: "memory:"\nhandlers: { a: { command: [x] } }', 2, 'memory:'],
     [
-      'the store does not last',
-      'store: "memory:"\nhandlers: { a: { command: [x] } }',
-      2,
-      'memory:',
-    ],
-    [
-      'a store cannot be opened',
+      'the store cannot be opened',
       'store: sqlite:/nowhere/at/all.db\nhandlers: { a: { command: [x] } }',
       2,
       'INVALID_CONFIG',
     ],
     [
-      'its store is away',
+      'the store is unreachable',
       'store: postgres://127.0.0.1:1/db\nhandlers: { a: { command: [x] } }',
       8,
       'STORE_UNAVAILABLE',
     ],
-  ])('refuses to start when %s', async (_, text, exit, says) => {
+  ])('exits without starting when %s', async (_, text, exit, says) => {
     const { cwd } = aWorkFolder()
     writeFileSync(join(cwd, 'redrive.yaml'), text)
     const ran = await redrive(['work'], { cwd })
@@ -240,7 +235,7 @@ describe('work', () => {
   })
 
   it.each(['dlq_enabled', 'dlq_retry_processor_enabled'])(
-    'does nothing, and says so, when %s is false',
+    'exits with a message when %s is false',
     async (key) => {
       const { cwd } = aWorkFolder()
       writeFileSync(join(cwd, 'redrive.yaml'), 'handlers: { a: { command: [x] } }')

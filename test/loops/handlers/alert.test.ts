@@ -6,14 +6,14 @@ const context = { attempt: 1, signal: new AbortController().signal } as never
 
 it('reports the message and its error, but not its body', async () => {
   const lines: unknown[] = []
-  const told: string[] = []
+  const notified: string[] = []
   const handler = alertHandler({
     log: { error: (fields, message) => lines.push([message, fields]) },
-    notify: ({ messageId }) => told.push(messageId),
+    notify: ({ messageId }) => notified.push(messageId),
   })
   const handled = await handler(aDeadMessage({ requestId: 'r-1' }), context)
   expect(handled).toEqual({ action: 'alerted' })
-  expect(told).toEqual(['m-1'])
+  expect(notified).toEqual(['m-1'])
   expect(lines).toEqual([
     [
       'Request dead-lettered',

@@ -68,7 +68,7 @@ describe('dedupedReplay', () => {
     const seen = { has: async () => false, add: () => Promise.reject(new Error('away')) }
     const handler = dedupedReplay({ source: made.requests, seen, onEvent: made.onEvent })
     expect(await handler(of('m-1', 'r-1'), context)).toEqual({ action: 'replayed' })
-    expect(made.heard('error')).toHaveLength(1)
+    expect(made.eventsOf('error')).toHaveLength(1)
   })
 
   it.each([1, 'yes', {}, null])(

@@ -112,7 +112,7 @@ describe('a replay', () => {
     await replay(dead, { source, replies, unknownReplyTo: 'replay-without-reply', onEvent })
     const [message] = await source.receive()
     expect(message?.replyTo).toBeUndefined()
-    expect(bench.heard('error')).toHaveLength(1)
+    expect(bench.eventsOf('error')).toHaveLength(1)
   })
 
   it('sends the result of transform', async () => {
@@ -161,10 +161,12 @@ describe('replayHandler', () => {
     void consumer.run()
     const id = await bench.requests.send({ n: 1 }, { replyTo: 'replies' })
     await bench.clock.advance(60_000)
-    expect(bench.heard('dead-lettered')).toHaveLength(4)
-    const handled = bench.heard('dead-letter-handled').map(({ action }) => action)
+    expect(bench.eventsOf('dead-lettered')).toHaveLength(4)
+    const handled = bench.eventsOf('dead-letter-handled').map(({ action }) => action)
     expect(handled).toEqual(['replayed', 'replayed', 'replayed'])
-    expect(bench.heard('dead-letter-parked')).toMatchObject([{ why: 'already replayed 3 times' }])
+    expect(bench.eventsOf('dead-letter-parked')).toMatchObject([
+      { why: 'already replayed 3 times' },
+    ])
     const [message] = await parked.receive()
     expect(message?.value()).toMatchObject({
       originalId: id,

@@ -36,8 +36,8 @@ const options = (bench: LoopBench): SelectiveReplayOptions => ({
  * The same mailbox of a broker that cannot browse, and may find nothing without waiting, like SQS.
  */
 function unbrowsable(mailbox: Mailbox): Mailbox {
-  const receive: Mailbox['receive'] = async ({ waitSeconds = 0, ...asked } = {}) =>
-    waitSeconds > 0 ? mailbox.receive(asked) : []
+  const receive: Mailbox['receive'] = async ({ waitSeconds = 0, ...options } = {}) =>
+    waitSeconds > 0 ? mailbox.receive(options) : []
   return new Proxy(mailbox, {
     get: (target, key) => {
       if (key === 'browse') return undefined
@@ -60,7 +60,7 @@ describe('selectiveReplay', () => {
     expect(report.results.map(({ messageId }) => messageId)).toContain('m-30')
     expect(await bench.requests.approximateCount()).toBe(11)
     expect(await bench.dlq.approximateCount()).toBe(20)
-    expect(bench.heard('dead-letter-handled')).toHaveLength(11)
+    expect(bench.eventsOf('dead-letter-handled')).toHaveLength(11)
     const left: unknown[] = []
     for (let batch = 0; batch < 2; batch++)
       for (const message of await bench.dlq.receive({ max: 10 })) {

@@ -19,7 +19,7 @@ const tasks: Record<string, () => Promise<void>> = {
     }
     await Promise.all([worker(), worker(), worker()])
   },
-  /** Exits when it receives the message that asks for it, and nacks other messages. */
+  /** Exits when it receives the exit message, and nacks other messages. */
   die: async () => {
     for (;;)
       for (const message of await mailbox.receive({ max: 10, waitSeconds: 60 })) {

@@ -196,7 +196,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     await one.send('held')
     const [held] = await take(one, 1)
     const other = await bench.open()
-    const asked = other.receive({ waitSeconds: 3 })
+    const receiving = other.receive({ waitSeconds: 3 })
     const group = async (): Promise<unknown> => {
       const groups = await bench.admin.describeGroups({ groups: [bench.topic] })
       const { members, state } = groups.get(bench.topic)!
@@ -204,7 +204,7 @@ describe.skipIf(missing)('kafkaMailbox', { timeout: 60_000 }, () => {
     }
     await expect.poll(group).toEqual(['stable', 2])
     await held!.acknowledge()
-    expect(await asked).toEqual([])
+    expect(await receiving).toEqual([])
     expect(await bench.committed()).toEqual([1])
   })
 

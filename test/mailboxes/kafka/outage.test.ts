@@ -39,8 +39,8 @@ describe.skipIf(lacksPrivate.kafka())(
       await (await receive()).acknowledge()
       const held = await receive()
       expect(held.value()).toBe('held')
-      const asked = mailbox.receive({ waitSeconds: 60 })
-      const rejected = expect(asked).rejects.toMatchObject(away)
+      const receiving = mailbox.receive({ waitSeconds: 60 })
+      const rejected = expect(receiving).rejects.toMatchObject(away)
       await server.kill9()
       await rejected
       await expect(mailbox.send('lost')).rejects.toMatchObject(away)
@@ -58,13 +58,13 @@ describe.skipIf(lacksPrivate.kafka())(
       await mailbox.purge()
       server.pause()
       try {
-        await expect(mailbox.send('unheard')).rejects.toMatchObject(away)
+        await expect(mailbox.send('unanswered')).rejects.toMatchObject(away)
         await expect(mailbox.receive({ waitSeconds: 60 })).rejects.toMatchObject(away)
       } finally {
         server.resume()
       }
-      await send('heard')
-      expect(['heard', 'unheard']).toContain((await receive()).value())
+      await send('answered')
+      expect(['answered', 'unanswered']).toContain((await receive()).value())
     })
   },
 )

@@ -7,7 +7,7 @@ import { memoryMailbox } from '../../../src/mailboxes/memory/memory.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 
 const rules = { maxMessages: Infinity, retentionMs: 0, report: () => {} }
-const parcel = { id: 'm', bytes: new Uint8Array(), contentType: 'text/plain', headers: {} }
+const outgoing = { id: 'm', bytes: new Uint8Array(), contentType: 'text/plain', headers: {} }
 
 describe('useQueue', () => {
   it('returns the same queue for the same clock, broker and name', () => {
@@ -22,7 +22,7 @@ describe('useQueue', () => {
   it('keeps messages until the last mailbox of the broker closes', () => {
     const clock = fakeClock()
     const [a, b] = [useQueue(clock, 'one', 'a'), useQueue(clock, 'one', 'b')]
-    a.queue.send(parcel, 0, rules)
+    a.queue.send(outgoing, 0, rules)
     a.leave()
     a.leave()
     const again = useQueue(clock, 'one', 'a')
@@ -103,10 +103,10 @@ describe('memoryMailbox with a retention', () => {
     mailbox.on('expired', ({ count }) => counts.push(count))
     await mailbox.send('old')
     await mailbox.receive({ visibilitySeconds: 90 })
-    const asked = mailbox.receive({ waitSeconds: 300 })
+    const receiving = mailbox.receive({ waitSeconds: 300 })
     await clock.advance(90_000)
     expect(counts).toEqual([1])
     await mailbox.send('new')
-    expect((await asked).map((one) => one.value())).toEqual(['new'])
+    expect((await receiving).map((one) => one.value())).toEqual(['new'])
   })
 })

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toNaming } from '../../../src/mailboxes/nats/naming.ts'
 
-describe('namingOf', () => {
+describe('toNaming', () => {
   it('leaves plain names unchanged, and escapes the rest', () => {
     expect(toNaming('redrive', 'order_events-2').stream).toBe('redrive-order_events-2')
     expect(toNaming('redrive', 'a.b>c ü').subject).toBe('redrive.a=2Eb=3Ec=20=C3=BC')

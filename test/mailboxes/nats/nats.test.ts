@@ -74,24 +74,24 @@ describe.skipIf(missing)('natsMailbox', () => {
     const clock = { ...systemClock, now: () => systemClock.now() - decadeMs }
     const mailbox = await opened({ clock })
     const { stream } = toNaming(place.name, 'orders')
-    const heard = connection.subscribe(`$JS.ACK.${stream}.>`)
+    const acks = connection.subscribe(`$JS.ACK.${stream}.>`)
     await connection.flush()
     await mailbox.send('later', { delaySeconds: 5 })
     expect(await mailbox.receive()).toEqual([])
-    const { value: said } = await heard[Symbol.asyncIterator]().next()
-    heard.unsubscribe()
-    expect((said as Msg).string()).toBe('-NAK {"delay":43200000000000}')
+    const { value: ack } = await acks[Symbol.asyncIterator]().next()
+    acks.unsubscribe()
+    expect((ack as Msg).string()).toBe('-NAK {"delay":43200000000000}')
   })
 
   it('delivers messages that others publish to its subject', async () => {
     const mailbox = await opened()
     const { stream, subject } = toNaming(place.name, 'orders')
-    const told = headers()
-    told.append('Content-Type', 'application/json')
-    told.append('tag', 'a')
-    told.append('tag', 'b')
+    const sentHeaders = headers()
+    sentHeaders.append('Content-Type', 'application/json')
+    sentHeaders.append('tag', 'a')
+    sentHeaders.append('tag', 'b')
     const client = jetstream(connection)
-    await client.publish(subject, '{"a":1}', { headers: told, msgID: 'theirs' })
+    await client.publish(subject, '{"a":1}', { headers: sentHeaders, msgID: 'theirs' })
     await client.publish(subject, Uint8Array.of(0, 255))
     const [named, bare] = await mailbox.receive({ max: 10 })
     expect(named).toMatchObject({ id: 'theirs', deliveries: 1 })
@@ -112,9 +112,9 @@ describe.skipIf(missing)('natsMailbox', () => {
       ...['1e300', '-1', '43200001'].map((ms) => `{"id":"x","type":"y","delayMs":${ms}}`),
     ]
     for (const forged of forgeries) {
-      const told = headers()
-      told.set('Redrive', forged)
-      await jetstream(connection).publish(subject, 'body', { headers: told })
+      const sentHeaders = headers()
+      sentHeaders.set('Redrive', forged)
+      await jetstream(connection).publish(subject, 'body', { headers: sentHeaders })
     }
     const taken = await mailbox.receive({ max: 10 })
     expect(taken.map(({ body }) => body.contentType)).toEqual(
@@ -207,9 +207,9 @@ describe('natsMailbox', () => {
     [{ url: 'nats://localhost', prefix: 'a.b' }, /prefix/],
     [{ url: 'nats://localhost', maxMessages: 0 }, /maxMessages/],
     [{ url: 'nats://localhost', dedupeSeconds: -1 }, /dedupeSeconds/],
-  ])('rejects %o by name', (options, said) => {
+  ])('rejects %o by name', (options, message) => {
     const make = (): Mailbox => natsMailbox({ name: 'a', ...options })
     expect(make).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }) as Error)
-    expect(make).toThrow(said)
+    expect(make).toThrow(message)
   })
 })

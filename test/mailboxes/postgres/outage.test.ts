@@ -11,7 +11,7 @@ import { backend } from '../../servers/servers.ts'
 const unavailable = { code: 'MAILBOX_UNAVAILABLE' }
 
 describe.skipIf(lacksPrivate.postgres())(
-  'postgresMailbox on a server that goes away',
+  'postgresMailbox during an outage of its server',
   { timeout: 60_000 },
   () => {
     let server: PrivateServer
@@ -45,12 +45,12 @@ describe.skipIf(lacksPrivate.postgres())(
       await mailbox.send('there')
       server.pause()
       try {
-        const asked = [
+        const calls = [
           mailbox.send('new'),
           mailbox.receive({ waitSeconds: 60 }),
           mailbox.approximateCount(),
         ]
-        for (const outcome of await Promise.allSettled(asked))
+        for (const outcome of await Promise.allSettled(calls))
           expect(outcome).toMatchObject({ status: 'rejected', reason: unavailable })
       } finally {
         server.resume()
@@ -64,8 +64,8 @@ describe.skipIf(lacksPrivate.postgres())(
       const stop = { sending: new AbortController(), working: new AbortController() }
       const reached = (count: number): Promise<void> =>
         new Promise((resolve) => {
-          const look = (): void => (sent.size >= count ? resolve() : void setImmediate(look))
-          look()
+          const check = (): void => (sent.size >= count ? resolve() : void setImmediate(check))
+          check()
         })
       const send = async (lane: number): Promise<void> => {
         for (let n = 0; !stop.sending.signal.aborted; n++)
@@ -78,8 +78,8 @@ describe.skipIf(lacksPrivate.postgres())(
       const work = async (): Promise<void> => {
         while (!stop.working.signal.aborted)
           try {
-            const asked = { max: 10, visibilitySeconds: 2, waitSeconds: 3 }
-            const batch = await mailbox.receive(asked)
+            const options = { max: 10, visibilitySeconds: 2, waitSeconds: 3 }
+            const batch = await mailbox.receive(options)
             for (const { id } of batch) seen.add(id)
             for (const message of batch) await message.acknowledge()
           } catch (error) {
@@ -117,8 +117,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
   let mailbox: Mailbox
 
   /**
-   * One connection, and a clock that stands still: nothing but what the test asks for goes through
-   * the proxy.
+   * One connection and a fake clock: only the calls of the test go through the proxy.
    */
   beforeEach(async () => {
     place = postgresPlace(postgres.url)
@@ -129,7 +128,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
     mailbox = postgresMailbox({ ...options, url, poolSize: 1, clock: fakeClock() })
     await direct.open()
     await mailbox.open()
-    // The first look also sweeps; after it there is quiet.
+    // The first poll also sweeps; later ones do not.
     expect(await mailbox.receive()).toEqual([])
     expect(await mailbox.approximateCount()).toBe(0)
   })
@@ -140,7 +139,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
   })
 
   it.each(['before', 'after'] as const)(
-    'keeps a message once when it is cut off %s the commit',
+    'stores a message once when the connection of a send is cut %s the commit',
     async (when) => {
       proxy.cutAt('INSERT', when)
       await mailbox.send('once', { id: 'mine' })
@@ -170,7 +169,7 @@ describe.skipIf(postgres.missing)('postgresMailbox that loses a connection', () 
   })
 
   it.each(['before', 'after'] as const)(
-    'does not know of an acknowledge that is cut off %s the commit, and does when asked again',
+    'rejects an acknowledge that is cut %s the commit, and accepts it when repeated',
     async (when) => {
       await direct.send('work')
       const [message] = await mailbox.receive()

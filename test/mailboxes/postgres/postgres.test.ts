@@ -26,7 +26,7 @@ describe('the address of a postgresMailbox', () => {
     { schema: '"' },
     { poolSize: 1.5 },
     { retentionSeconds: -1 },
-  ])('is refused without telling a secret: %j', (options) => {
+  ])('is rejected without showing a secret: %j', (options) => {
     expect(made(options)).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }))
     expect(made(options)).not.toThrow(/secret/)
   })
@@ -169,12 +169,12 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     await mailbox.receive({ visibilitySeconds: 60 })
     await first!.nack()
     await ask(`UPDATE "${place.name}".messages SET hidden_until = 1 WHERE held`)
-    // Another process, which has not looked for what lapsed just before.
+    // Another handle, which has not just checked for lapsed messages.
     const found = await (await open()).receive({ max: 10 })
     expect(found.map((message) => message.value())).toEqual(['c', 'a', 'b'])
   })
 
-  it('keeps messages in the order of their calls, though none was awaited', async () => {
+  it('keeps messages in the order of their calls, even if none was awaited', async () => {
     const mailbox = await open()
     const sent = await Promise.all(Array.from({ length: 300 }, (_, n) => mailbox.send(n)))
     const taken: string[] = []
@@ -194,7 +194,7 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(0)
   })
 
-  it('uses an index though the statistics say that the table is empty', async () => {
+  it('uses an index although the statistics report an empty table', async () => {
     const mailbox = await open()
     const { name } = place
     await ask(`ALTER TABLE "${name}".messages SET (autovacuum_enabled = off)`)
@@ -219,10 +219,10 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
     'works behind a pooler, where it polls without notifications',
     async () => {
       const pooled = await open({ url: bouncer.url })
-      const asked = pooled.receive({ waitSeconds: 60 })
+      const receiving = pooled.receive({ waitSeconds: 60 })
       const direct = await open()
       const id = await direct.send('found')
-      const [message] = await asked
+      const [message] = await receiving
       expect(message!.id).toBe(id)
       await message!.extend(60)
       await message!.nack()
@@ -251,10 +251,10 @@ describe.skipIf(postgres.missing)('postgresMailbox', () => {
 
   it('is woken by a notification', async () => {
     const waiting = await open()
-    const asked = waiting.receive({ waitSeconds: 60 })
+    const receiving = waiting.receive({ waitSeconds: 60 })
     for (let state = ''; state !== 'listening';)
       state = (await waiting.health()).checks['wakeups'] ?? ''
     const id = await (await open()).send('woken')
-    expect((await asked)[0]!.id).toBe(id)
+    expect((await receiving)[0]!.id).toBe(id)
   })
 })

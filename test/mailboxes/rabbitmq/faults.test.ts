@@ -33,9 +33,9 @@ describe.skipIf(missing)('a mailbox in RabbitMQ with faults', { timeout: 60_000 
     await Promise.all(numbers.map((n) => mailbox.send(n)))
     const held = await take(mailbox, 100)
     const waiting = mailbox.receive({ waitSeconds: 60 })
-    const told = expect(waiting).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    const rejected = expect(waiting).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
     await breakOnce(proxy)
-    await told
+    await rejected
     const again = await take(mailbox, 100)
     expect(numbersOf(again)).toEqual(numbers)
     expect(again.every(({ deliveries }) => deliveries === 2)).toBe(true)
@@ -80,22 +80,23 @@ describe.skipIf(missing)('a mailbox in RabbitMQ with faults', { timeout: 60_000 
     await expect(held!.acknowledge()).rejects.toMatchObject(refused)
     await expect(mailbox.receive()).rejects.toMatchObject(unavailable)
     const stop = new AbortController()
-    const asked = mailbox.receive({ waitSeconds: 60, signal: stop.signal })
+    const receiving = mailbox.receive({ waitSeconds: 60, signal: stop.signal })
     stop.abort()
-    expect(await asked).toEqual([])
+    expect(await receiving).toEqual([])
     await proxy.set('reset')
     await proxy.set('pass')
-    await eventually(() => mailbox.send('heard'))
+    await eventually(() => mailbox.send('after the fault'))
     const values = new Set<unknown>()
-    while (!values.has('heard')) for (const one of await take(mailbox, 1)) values.add(one.value())
+    while (!values.has('after the fault'))
+      for (const one of await take(mailbox, 1)) values.add(one.value())
     expect(values).toContain('held')
   })
 
   it('closes while the server is silent', async () => {
-    const asked = mailbox.receive({ waitSeconds: 60 })
+    const receiving = mailbox.receive({ waitSeconds: 60 })
     await proxy.set('blackhole')
     await mailbox.close()
-    expect(await asked).toEqual([])
+    expect(await receiving).toEqual([])
   })
 
   it('closes soon while the server is silent, however long its time limit is', async () => {
@@ -107,11 +108,11 @@ describe.skipIf(missing)('a mailbox in RabbitMQ with faults', { timeout: 60_000 
     await patient.open()
     await patient.send('held')
     const [held] = await take(patient, 1)
-    const asked = patient.receive({ waitSeconds: 600 })
+    const receiving = patient.receive({ waitSeconds: 600 })
     await proxy.set('blackhole')
     const settled = Promise.allSettled([held!.acknowledge(), patient.send('unknown')])
     await patient.close()
-    expect(await asked).toEqual([])
+    expect(await receiving).toEqual([])
     expect((await settled).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   })
 
@@ -182,8 +183,8 @@ async function take(from: Mailbox, count: number): Promise<Message[]> {
   const taken: Message[] = []
   while (taken.length < count) {
     const max = Math.min(10, count - taken.length)
-    const asked = { max, waitSeconds: 10, visibilitySeconds: 600 }
-    taken.push(...(await eventually(() => from.receive(asked))))
+    const request = { max, waitSeconds: 10, visibilitySeconds: 600 }
+    taken.push(...(await eventually(() => from.receive(request))))
   }
   return taken
 }

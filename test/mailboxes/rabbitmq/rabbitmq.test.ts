@@ -111,8 +111,8 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
 
   it('reports a deleted queue to waiters, and continues with a new one', async () => {
     const mailbox = await open()
-    const asked = mailbox.receive({ waitSeconds: 60 })
-    const refused = expect(asked).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
+    const receiving = mailbox.receive({ waitSeconds: 60 })
+    const refused = expect(receiving).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
     await consumerOf(mailbox.name)
     await onRabbitMQ(url, (channel) => channel.deleteQueue(mailbox.name))
     await refused
@@ -152,9 +152,9 @@ describe.skipIf(missing)('a mailbox in RabbitMQ', () => {
   it('hides no message without a consumer', async () => {
     const name = freshName()
     const [mine, other] = [await open({ name }), await open({ name })]
-    const asked = mine.receive({ max: 10, waitSeconds: 10 })
+    const receiving = mine.receive({ max: 10, waitSeconds: 10 })
     await mine.send(0)
-    expect(await asked).toHaveLength(1)
+    expect(await receiving).toHaveLength(1)
     // The first handle has credit for nine more at this time.
     await Promise.all([1, 2, 3, 4, 5].map((n) => other.send(n)))
     const seen: unknown[] = []

@@ -18,12 +18,12 @@ const lacking = lacksPrivate.rabbitmq()
 const patience = { timeout: 180_000 }
 
 /** A server that allows holding a message for two seconds only. */
-const impatient = 'consumer_timeout = 2000\n'
-const looksOften = '[{rabbit, [{channel_tick_interval, 500}]}].\n'
+const shortTimeout = 'consumer_timeout = 2000\n'
+const frequentChecks = '[{rabbit, [{channel_tick_interval, 500}]}].\n'
 /** A server whose disk never has enough space, so that it blocks publishing. */
 const full = 'disk_free_limit.absolute = 900000GB\n'
 
-describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
+describe.skipIf(lacking)('a mailbox in RabbitMQ', patience, () => {
   let server: PrivateServer
   let folder: string
   let mailbox: Mailbox
@@ -34,8 +34,8 @@ describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
       prepare: (made) => {
         folder = made
         createNode(folder)
-        appendFileSync(join(folder, 'rabbitmq.conf'), impatient)
-        writeFileSync(join(folder, 'advanced.config'), looksOften)
+        appendFileSync(join(folder, 'rabbitmq.conf'), shortTimeout)
+        writeFileSync(join(folder, 'advanced.config'), frequentChecks)
       },
       beside: epmdCommand,
       command: rabbitmqCommand,
@@ -52,7 +52,7 @@ describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
     await server?.remove()
   }, 60_000)
 
-  it('ends a delivery that took too long redelivers it, and rejects the old receipt', async () => {
+  it('redelivers a message after the delivery timeout of the server, and rejects the old receipt', async () => {
     await mailbox.send('slow')
     const old = await takeOne(mailbox)
     const again = await takeOne(mailbox)
@@ -61,7 +61,7 @@ describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
     await again.acknowledge()
   })
 
-  it('is killed has all confirmed messages', async () => {
+  it('has all confirmed messages after the server was killed', async () => {
     // The server itself persists a new queue with a delay.
     await server.stop()
     await server.start()
@@ -80,7 +80,7 @@ describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
     expect([...seen].toSorted()).toEqual([...new Set(sent)].toSorted())
   })
 
-  it('has no disk space reports it, and messages can still be received', async () => {
+  it('reports that the disk of the server is full, and messages can still be received', async () => {
     await eventually(() => mailbox.send('there before'))
     await server.stop()
     appendFileSync(join(folder, 'rabbitmq.conf'), full)
@@ -104,17 +104,17 @@ describe.skipIf(lacking)('a mailbox in a RabbitMQ that', patience, () => {
 
 async function takeOne(from: Mailbox, options: ReceiveOptions = {}): Promise<Message> {
   for (;;) {
-    const asked = { waitSeconds: 30, visibilitySeconds: 60, ...options }
-    const [message] = await eventually(() => from.receive(asked))
+    const request = { waitSeconds: 30, visibilitySeconds: 60, ...options }
+    const [message] = await eventually(() => from.receive(request))
     if (message) return message
   }
 }
 
 /** Calls wait by themselves for a while, so repeating is enough. */
-async function eventually<T>(ask: () => Promise<T>): Promise<T> {
+async function eventually<T>(call: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++)
     try {
-      return await ask()
+      return await call()
     } catch (error) {
       if (tries === 50) throw error
     }

@@ -12,8 +12,7 @@ describe.skipIf(single.missing !== undefined)('concurrent receivers', () => {
 
   beforeEach(async () => {
     place = redisPlace(single.url)
-    // Their time stands still, so that nobody who waits looks by itself: to be woken is the only
-    // way.
+    // With a fake clock, waiting receivers never poll by themselves: only notifications wake them.
     const open = (_: unknown, n: number): Promise<Mailbox> =>
       mailboxes.open({ url: single.url, prefix: place.name, clock: fakeClock(0, n) })
     handles = await Promise.all(Array.from({ length: 6 }, open))
@@ -26,22 +25,22 @@ describe.skipIf(single.missing !== undefined)('concurrent receivers', () => {
 
   it('receive each message once', async () => {
     const ids = await Promise.all(Array.from({ length: 600 }, (_, n) => handles[n % 6]!.send(n)))
-    const got: string[] = []
+    const received: string[] = []
     const drain = async (mailbox: Mailbox, max: number): Promise<void> => {
       for (;;) {
         const messages = await mailbox.receive({ max, visibilitySeconds: 600 })
         if (messages.length === 0) return
-        got.push(...messages.map(({ id }) => id))
+        received.push(...messages.map(({ id }) => id))
         await Promise.all(messages.map((message) => message.acknowledge()))
       }
     }
     await Promise.all([...handles, ...handles].map((mailbox, n) => drain(mailbox, 1 + (n % 10))))
-    expect(got.toSorted()).toEqual(ids.toSorted())
+    expect(received.toSorted()).toEqual(ids.toSorted())
     expect(await handles[0]!.approximateCount()).toBe(0)
   })
 
-  /** Has everybody wait so long that they hear of messages, and have looked for one. */
-  const waitingAt = async (count: number): Promise<Promise<Message[]>[]> => {
+  /** Starts receivers and waits until all are subscribed and their first polls have returned. */
+  const startReceivers = async (count: number): Promise<Promise<Message[]>[]> => {
     const waiting = handles.flatMap((mailbox) =>
       Array.from({ length: count }, () => mailbox.receive({ waitSeconds: 60 })),
     )
@@ -50,17 +49,17 @@ describe.skipIf(single.missing !== undefined)('concurrent receivers', () => {
       const answer = (await ask(single.url, 'PUBSUB', 'NUMSUB', channel)) as [string, number]
       if (answer[1] === handles.length) break
     }
-    // It goes the same way after their looks, so that those are answered when it is.
+    // Uses the same connection after the polls, so the polls are answered before it.
     for (const mailbox of handles) await mailbox.approximateCount()
     return waiting
   }
 
   it('wait, and each message wakes one receiver', async () => {
     for (let round = 0; round < 3; round++) {
-      const waiting = await waitingAt(5)
+      const waiting = await startReceivers(5)
       const ids = await Promise.all(waiting.map((_, n) => handles[n % 6]!.send(n)))
-      const got = (await Promise.all(waiting)).flat().map(({ id }) => id)
-      expect(got.toSorted()).toEqual(ids.toSorted())
+      const received = (await Promise.all(waiting)).flat().map(({ id }) => id)
+      expect(received.toSorted()).toEqual(ids.toSorted())
     }
   })
 
@@ -69,7 +68,7 @@ describe.skipIf(single.missing !== undefined)('concurrent receivers', () => {
     for (let round = 0; round < 3; round++) {
       for (const _ of handles) await first!.send('x')
       const taken = await first!.receive({ max: handles.length })
-      const waiting = await waitingAt(1)
+      const waiting = await startReceivers(1)
       for (const message of taken) await message.nack()
       expect((await Promise.all(waiting)).flat()).toHaveLength(handles.length)
       await first!.purge()

@@ -7,7 +7,7 @@ import { ask, expectSound, openedMailboxes } from './redis-bench.ts'
 
 const unavailable = { code: 'MAILBOX_UNAVAILABLE' }
 
-describe.skipIf(lacksPrivate.redis() !== undefined)('a server that goes away', () => {
+describe.skipIf(lacksPrivate.redis() !== undefined)('the Redis server of a mailbox', () => {
   const mailboxes = openedMailboxes()
   let server: PrivateServer
 

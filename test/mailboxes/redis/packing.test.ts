@@ -4,7 +4,7 @@ import { pack, unpack } from '../../../src/mailboxes/redis/packing.ts'
 
 describe('pack', () => {
   it('is reversed by unpack', () => {
-    const parcels = fc.record(
+    const messages = fc.record(
       {
         bytes: fc.uint8Array(),
         contentType: fc.string(),
@@ -13,8 +13,8 @@ describe('pack', () => {
       },
       { requiredKeys: ['bytes', 'contentType', 'headers'], noNullPrototype: true },
     )
-    const property = fc.property(parcels, (parcel) => {
-      expect(unpack(pack(parcel))).toEqual(parcel)
+    const property = fc.property(messages, (message) => {
+      expect(unpack(pack(message))).toEqual(message)
     })
     fc.assert(property)
   })

@@ -10,8 +10,8 @@ export const single = backend('redis')
 export const cluster = backend('redis-cluster')
 
 /**
- * One place for all benches of a test file, cleared once at its end: to look through all keys after
- * each would take long.
+ * One place for all benches of a test file, cleared once at its end: scanning all keys after each
+ * test would be slow.
  */
 function benches(url: string, place: Place): () => ReturnType<typeof openMailboxBench> {
   let count = 0
@@ -27,7 +27,7 @@ function benches(url: string, place: Place): () => ReturnType<typeof openMailbox
 export const openRedisBench = benches(single.url, redisPlace(single.url))
 export const openClusterBench = benches(cluster.url, redisClusterPlace(cluster.url))
 
-/** Mailboxes of a test, all of which `close` closes. */
+/** The mailboxes of a test; `close` closes all of them. */
 export interface Opened {
   make: (options: Partial<RedisMailboxOptions> & { url: string }) => Mailbox
   open: (options: Partial<RedisMailboxOptions> & { url: string }) => Promise<Mailbox>
@@ -54,7 +54,7 @@ export function openedMailboxes(): Opened {
   }
 }
 
-/** Asks a server directly. Text comes as text. */
+/** Sends a command directly to a server. Strings are returned as strings. */
 export async function ask(url: string, ...command: (string | Buffer)[]): Promise<unknown> {
   const client = createClient({
     url,

@@ -228,7 +228,7 @@ describe.skipIf(single.missing !== undefined)('redisMailbox', () => {
     })
   })
 
-  it('keeps names and prefixes apart', async () => {
+  it('separates names and prefixes', async () => {
     const names = ['a', 'a}', 'a}:body', '{a}', 'a%7D', 'a/b', 'ä', '%']
     for (const name of names) await (await open({ name })).send(name)
     for (const name of names) expect(await bodies(await open({ name }))).toEqual([name])

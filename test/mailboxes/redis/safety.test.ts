@@ -4,7 +4,7 @@ import type { PrivateServer } from '../../servers/control.ts'
 import { lacksPrivate, privateRedis } from '../../servers/private.ts'
 import { ask, expectSound, openedMailboxes } from './redis-bench.ts'
 
-describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () => {
+describe.skipIf(lacksPrivate.redis() !== undefined)('the Redis server of a mailbox', () => {
   const servers: PrivateServer[] = []
   const mailboxes = openedMailboxes()
 
@@ -104,7 +104,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('a server of its own', () =>
     expect(await mailbox.purge()).toBe(3)
   })
 
-  it('acknowledges with waitReplicas only what a replica has', async () => {
+  it('acknowledges with waitReplicas only writes that a replica has', async () => {
     const master = await start()
     const replica = await start({}, master)
     const { url } = master

@@ -6,7 +6,7 @@ import { lacksPrivate, privateRedis } from '../../servers/private.ts'
 import { freshName } from '../../servers/servers.ts'
 import { ask, openedMailboxes } from './redis-bench.ts'
 
-describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
+describe.skipIf(lacksPrivate.redis() !== undefined)('a waiting receiver', () => {
   const mailboxes = openedMailboxes()
   let server: PrivateServer
   let proxy: Proxy
@@ -27,14 +27,14 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
     proxy.close()
   })
 
-  /** Once somebody has received something, the server knows the script and does not ask for it. */
+  /** The receive loads the script into the server, so that later calls need one request. */
   const open = async (url = server.url): Promise<Mailbox> => {
     const mailbox = await mailboxes.open({ url, name })
     await mailbox.receive()
     return mailbox
   }
 
-  it('and aborts before the answer arrives leaves the message undelivered and first', async () => {
+  it('that aborts before the response leaves the message undelivered and first', async () => {
     const mailbox = await open(proxy.through(server.url))
     const other = await open()
     for (const body of ['a', 'b']) await other.send(body)
@@ -52,7 +52,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
     expect(message!.deliveries).toBe(1)
   })
 
-  it('and aborts early keeps the delivery count of a message that was delivered before', async () => {
+  it('that aborts early does not change the delivery count of a message', async () => {
     const mailbox = await open(proxy.through(server.url))
     const other = await open()
     await other.send('a')
@@ -85,7 +85,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('whoever waits', () => {
     expect(message).toMatchObject({ deliveries: 1 })
   })
 
-  it('gets its message, though connections are reset repeatedly', async () => {
+  it('gets its message although connections are reset repeatedly', async () => {
     const mailbox = await open(proxy.through(server.url))
     const other = await open()
     const receive = async (): Promise<unknown[]> => {

@@ -1,9 +1,9 @@
 import { sqliteMailbox } from '../../../src/mailboxes/sqlite/sqlite.ts'
 
 /*
- * Another process on the same file: `child.ts TASK PATH NAME`. What it did goes to stdout, one id a
- * line. It never calls process.exit, so that a mailbox which keeps the process alive shows as a
- * child that does not end.
+ * Another process on the same file: `child.ts TASK PATH NAME`. It prints the ids that it handled,
+ * one per line. It never calls process.exit: a mailbox that kept the process alive would be
+ * noticed.
  */
 const [task, path, name = 'child'] = process.argv.slice(2) as [string, string, string?]
 const mailbox = sqliteMailbox({ path, name: 'shared' })

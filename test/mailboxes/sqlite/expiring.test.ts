@@ -10,7 +10,7 @@ const mailbox = 1
 const retention: Retention = [1000, 7]
 const noRetention: Retention = [0, 8]
 
-describe('expiring', () => {
+describe('sweep', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>
   let context: MailContext
   let sent: number

@@ -30,8 +30,8 @@ function sameTime(clock: Clock): Clock {
 }
 
 /**
- * Mailboxes in a fresh file, with their time in the hands of the test. A second handle on one
- * stands for another process.
+ * Mailboxes in a new file with a fake clock. A second handle on a mailbox represents another
+ * process.
  */
 export async function openSqliteBench(): ReturnType<typeof openMailboxBench> {
   const directory = await temporaryDirectory()

@@ -10,7 +10,7 @@ import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 import { carriesSomeAtATime } from '../large-messages.ts'
 
-/** Every thread of this file, since a mailbox takes over one that another gave back. */
+/** All threads of this file: a mailbox may reuse the thread of a closed one. */
 const threads: Worker[] = []
 process.on('worker', (worker) => threads.push(worker))
 
@@ -96,7 +96,7 @@ describe('sqliteMailbox', () => {
       expect((await mailbox.health()).checks).toMatchObject({ expired: '2', retention: '259200 s' })
     })
 
-    it('is that of whoever receives, also for messages that others sent without one', async () => {
+    it('is that of the receiver, also for messages sent without one', async () => {
       const lasting = await open()
       await lasting.send('old')
       clock.set(clock.now() + 20_000)
@@ -107,7 +107,7 @@ describe('sqliteMailbox', () => {
       expect(counts).toEqual([[], [1]])
     })
 
-    it('is none by default, nor when it is 0', async () => {
+    it('is unlimited by default and with 0', async () => {
       const mailbox = await open({ retentionSeconds: 0 })
       await (await open()).send('old')
       clock.set(clock.now() + 10 * 365 * 86_400_000)
@@ -115,7 +115,7 @@ describe('sqliteMailbox', () => {
       expect(await (await open()).receive()).toHaveLength(1)
     })
 
-    it('ends each message for itself, never the mailbox', async () => {
+    it('removes single messages, never the mailbox', async () => {
       const mailbox = await open({ retentionSeconds: 60 })
       await mailbox.send('first')
       clock.set(clock.now() + 50_000)
@@ -136,7 +136,7 @@ describe('sqliteMailbox', () => {
       expect(counts).toEqual([])
     })
 
-    it('ends a message that is given back too late, whether or not time goes on', async () => {
+    it('removes a message that is returned after its retention', async () => {
       const mailbox = await open({ retentionSeconds: 10 })
       const counts = expiredOf(mailbox)
       await mailbox.send('slow')
@@ -174,7 +174,7 @@ describe('sqliteMailbox', () => {
       expect((await mailbox.receive())[0]?.value()).toBe('here')
     })
 
-    it.each([-1, Number.NaN, Infinity])('refuses %s seconds', (retentionSeconds) => {
+    it.each([-1, Number.NaN, Infinity])('rejects %s seconds', (retentionSeconds) => {
       expect(() => sqliteMailbox({ path, name: 'work', retentionSeconds })).toThrow(
         expect.objectContaining({ code: 'INVALID_CONFIG' }),
       )
@@ -210,17 +210,17 @@ describe('sqliteMailbox', () => {
     const mailbox = await open()
     for (const body of ['a', 'b']) await mailbox.send(body)
     const stop = new AbortController()
-    const asked = mailbox.receive({ signal: stop.signal })
+    const receiving = mailbox.receive({ signal: stop.signal })
     await Promise.resolve()
     stop.abort()
-    const dropped = await asked
+    const dropped = await receiving
     const found = await mailbox.receive({ max: 10 })
     const all = [...dropped, ...found]
     expect(all.map((message) => message.value())).toEqual(['a', 'b'])
     expect(all.map((message) => message.deliveries)).toEqual([1, 1])
   })
 
-  it('does not make those who want it now wait for those who have time', async () => {
+  it('answers a receiver without a wait while others wait', async () => {
     const mailbox = await open()
     const stop = new AbortController()
     const patient = Array.from({ length: 60 }, () =>
@@ -295,7 +295,7 @@ describe('sqliteMailbox', () => {
     expect(found.map((message) => message.value())).toEqual(['before', 'after'])
   })
 
-  it('carries large messages some at a time, and says that there are more', async () => {
+  it('returns large messages a few at a time, and reports that there are more', async () => {
     await carriesSomeAtATime(await open())
   })
 

@@ -114,7 +114,7 @@ describe('sqsMailbox', () => {
     expect(await mailbox.approximateCount()).toBe(10)
   })
 
-  it('rejects what SQS would: a delay over 900 seconds, headers beyond the limit', async () => {
+  it('rejects a delay over 900 seconds and too many headers, like SQS', async () => {
     const mailbox = await opened()
     const refused = expect.objectContaining({ code: 'INVALID_INPUT' }) as Error
     await expect(mailbox.send('x', { delaySeconds: 901 })).rejects.toThrow(refused)
@@ -129,9 +129,9 @@ describe('sqsMailbox', () => {
   it('serves the next waiter with the poll of one that gave up', async () => {
     const mailbox = await opened()
     const stop = new AbortController()
-    const asked = mailbox.receive({ waitSeconds: 20, signal: stop.signal })
+    const receiving = mailbox.receive({ waitSeconds: 20, signal: stop.signal })
     stop.abort()
-    expect(await asked).toEqual([])
+    expect(await receiving).toEqual([])
     const next = mailbox.receive({ waitSeconds: 20 })
     await mailbox.send('late')
     const [message] = await next
@@ -154,25 +154,25 @@ describe('sqsMailbox', () => {
     })
   })
 
-  it('gives all messages of one answer of a FIFO queue to one waiter, since they may be of one group', async () => {
-    const asked: unknown[] = []
+  it('gives all messages of one response of a FIFO queue to one waiter, since they may be of one group', async () => {
+    const inputs: unknown[] = []
     const mailbox = await opened({
       name: `${freshName()}.fifo`,
-      connection: { credentials, logger: listening('ReceiveMessageCommand', asked) },
+      connection: { credentials, logger: recordInputs('ReceiveMessageCommand', inputs) },
     })
     const waiting = [1, 2, 3].map(() => mailbox.receive({ waitSeconds: 20 }))
     for (const n of [1, 2, 3]) await mailbox.send(n)
     await Promise.all(waiting)
-    expect(asked.length).toBeGreaterThan(0)
-    for (const one of asked) expect(one).toMatchObject({ MaxNumberOfMessages: 1 })
+    expect(inputs.length).toBeGreaterThan(0)
+    for (const one of inputs) expect(one).toMatchObject({ MaxNumberOfMessages: 1 })
   })
 
   it('shares messages among many waiters', async () => {
     const mailbox = await opened()
     const numbers = Array.from({ length: 40 }, (_, n) => n)
-    const asked = numbers.map(() => mailbox.receive({ waitSeconds: 20 }))
+    const receiving = numbers.map(() => mailbox.receive({ waitSeconds: 20 }))
     await Promise.all(numbers.map((n) => mailbox.send(n)))
-    const found = (await Promise.all(asked)).flat()
+    const found = (await Promise.all(receiving)).flat()
     expect(found.map((message) => Number(message.value())).toSorted((a, b) => a - b)).toEqual(
       numbers,
     )
@@ -246,9 +246,9 @@ describe('an SQS with outages', () => {
 })
 
 /** A logger for the client that records the input of one of its commands. */
-function listening(command: string, asked: unknown[]): NonNullable<SQSClientConfig['logger']> {
+function recordInputs(command: string, inputs: unknown[]): NonNullable<SQSClientConfig['logger']> {
   const info = (entry: { commandName?: string; input?: unknown }): void => {
-    if (entry.commandName === command) asked.push(entry.input)
+    if (entry.commandName === command) inputs.push(entry.input)
   }
   const ignore = (): void => {}
   return { info, debug: ignore, warn: ignore, error: ignore }

@@ -16,19 +16,19 @@ export const measures = (exhausted: number): Measures => ({
   queues: new Map(),
 })
 
-/** A process that watches: its own hub, and what is told on it. */
+/** A process with an alert monitor, its own hub, and the events on it. */
 export interface Watcher {
   monitor: AlertMonitor
   hub: ObserverHub
   events: RedriveEvent[]
   /** `+name` and `-name`, in order. */
-  told: () => string[]
-  /** One look, from beginning to end. */
-  look: () => Promise<void>
+  changes: () => string[]
+  /** Runs one check to its end. */
+  check: () => Promise<void>
 }
 
-/** What all watchers of a test measure. */
-export const world = { exhausted: 0 }
+/** The measures of all watchers of a test. */
+export const measured = { exhausted: 0 }
 
 export function aWatcher(
   store: Pick<Store, 'records'>,
@@ -38,7 +38,7 @@ export function aWatcher(
   const hub = new ObserverHub()
   const events: RedriveEvent[] = []
   hub.on('*', (event) => events.push(event))
-  const measure = async (): Promise<Measures> => measures(world.exhausted)
+  const measure = async (): Promise<Measures> => measures(measured.exhausted)
   const monitor = new AlertMonitor({
     store,
     clock,
@@ -52,19 +52,19 @@ export function aWatcher(
     monitor,
     hub,
     events,
-    told: () =>
+    changes: () =>
       events
         .filter((event): event is EventOf<'alert'> => event.type === 'alert')
         .map(({ state, alert }) => (state === 'raised' ? '+' : '-') + alert.name),
-    look: async () => {
+    check: async () => {
       monitor.start()
       await monitor.stop()
     },
   }
 }
 
-/** The same records, to give some of them another way. */
-export function bound(records: Records): Records {
+/** The same records as a plain object, so that a test can override methods. */
+export function copyRecords(records: Records): Records {
   return {
     get: (...args) => records.get(...args),
     put: (...args) => records.put(...args),

@@ -36,7 +36,7 @@ describe('measuresOf', () => {
     ],
   }
 
-  it('counts letters and ended runs, for each queue and together', () => {
+  it('counts letters and finished runs, per queue and in total', () => {
     expect(measuresOf(counts)).toEqual({
       utilisation: 0.9,
       all: { exhausted: 2, parked: 3, pending: 4, resolved: 6, failed: 12 },
@@ -47,7 +47,7 @@ describe('measuresOf', () => {
     })
   })
 
-  it('knows no utilisation without a limit', () => {
+  it('has no utilisation without a limit', () => {
     expect(measuresOf({ ...counts, maxItems: Infinity })).not.toHaveProperty('utilisation')
   })
 })
@@ -63,8 +63,8 @@ describe('readMeasures', () => {
       throw forbidden()
     })
     for (const type of ['a', 'a', 'b', 'a']) await dlq.enqueue({ type }, refused())
-    const shelved = await dlq.enqueue({ type: 'a' }, forbidden())
-    await dlq.archive(shelved.id)
+    const archivedLetter = await dlq.enqueue({ type: 'a' }, forbidden())
+    await dlq.archive(archivedLetter.id)
     dlq.start()
     await clock.advance(10_000)
     fails = false

@@ -8,15 +8,15 @@ import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/fake-clock.ts'
 import { aQueue, deferred, forbidden } from '../../a-queue.ts'
 import { openSqliteBench } from '../../stores/sqlite/sqlite-bench.ts'
-import { aWatcher, bound, everyMs, measures, rule, world } from './a-watcher.ts'
+import { aWatcher, copyRecords, everyMs, measures, rule, measured } from './a-watcher.ts'
 
 const cleanups: (() => Promise<void>)[] = []
 afterEach(async () => {
-  world.exhausted = 0
+  measured.exhausted = 0
   for (const clean of cleanups.splice(0)) await clean()
 })
 
-/** Two stores on the same letters, as two processes have them. */
+/** Two handles on the same letters, like those of two processes. */
 const stores: [string, (clock: FakeClock) => Promise<[Store, Store]>][] = [
   [
     'memory',
@@ -37,66 +37,66 @@ const stores: [string, (clock: FakeClock) => Promise<[Store, Store]>][] = [
 ]
 
 describe.each(stores)('AlertMonitor on %s', (_, open) => {
-  it('tells when a rule is crossed and when it no longer is, and not in between', async () => {
+  it('emits one event when a rule is crossed and one when it clears', async () => {
     const clock = fakeClock()
     const [store] = await open(clock)
-    const { look, told, monitor, events } = aWatcher(store, clock)
-    await look()
+    const { check, changes, monitor, events } = aWatcher(store, clock)
+    await check()
     expect(await monitor.raised()).toEqual([])
-    for (world.exhausted of [3, 4]) await look()
+    for (measured.exhausted of [3, 4]) await check()
     expect(await monitor.raised()).toEqual([
       expect.objectContaining({ name: 'some-exhausted', value: 3, severity: 'critical' }),
     ])
-    world.exhausted = 0
-    for (let again = 0; again < 2; again++) await look()
-    expect(told()).toEqual(['+some-exhausted', '-some-exhausted'])
+    measured.exhausted = 0
+    for (let again = 0; again < 2; again++) await check()
+    expect(changes()).toEqual(['+some-exhausted', '-some-exhausted'])
     expect(events).toHaveLength(2)
     expect(await monitor.raised()).toEqual([])
   })
 
-  it('reports no alert again after a restart, and knows the raised ones', async () => {
+  it('does not repeat an alert after a restart, and lists the raised ones', async () => {
     const clock = fakeClock()
     const [store, again] = await open(clock)
-    world.exhausted = 1
-    await aWatcher(store, clock).look()
+    measured.exhausted = 1
+    await aWatcher(store, clock).check()
     const restarted = aWatcher(again, clock)
     expect(await restarted.monitor.raised()).toHaveLength(1)
-    await restarted.look()
+    await restarted.check()
     expect(restarted.events).toEqual([])
-    world.exhausted = 0
-    await restarted.look()
-    expect(restarted.told()).toEqual(['-some-exhausted'])
+    measured.exhausted = 0
+    await restarted.check()
+    expect(restarted.changes()).toEqual(['-some-exhausted'])
   })
 
-  it('has exactly one of several processes tell of each change', async () => {
+  it('emits each change from exactly one of several processes', async () => {
     const clock = fakeClock()
     const [one, two] = await open(clock)
     const watchers = [one, two, one, two].map((store) => aWatcher(store, clock))
     const expected: string[] = []
-    for (world.exhausted of [1, 0, 5, 5, 0, 0, 7]) {
-      const before = watchers.flatMap(({ told }) => told()).length
-      await Promise.all(watchers.map(({ look }) => look()))
-      const standing = await watchers[0]!.monitor.raised()
-      expect(standing).toHaveLength(world.exhausted > 0 ? 1 : 0)
-      if (watchers.flatMap(({ told }) => told()).length > before)
-        expected.push(world.exhausted > 0 ? '+' : '-')
+    for (measured.exhausted of [1, 0, 5, 5, 0, 0, 7]) {
+      const before = watchers.flatMap(({ changes }) => changes()).length
+      await Promise.all(watchers.map(({ check }) => check()))
+      const raisedAlerts = await watchers[0]!.monitor.raised()
+      expect(raisedAlerts).toHaveLength(measured.exhausted > 0 ? 1 : 0)
+      if (watchers.flatMap(({ changes }) => changes()).length > before)
+        expected.push(measured.exhausted > 0 ? '+' : '-')
     }
     expect(expected).toEqual(['+', '-', '+', '-', '+'])
-    expect(watchers.flatMap(({ told }) => told())).toHaveLength(5)
+    expect(watchers.flatMap(({ changes }) => changes())).toHaveLength(5)
     expect(watchers.flatMap(({ events }) => events)).toHaveLength(5)
   })
 
-  it('shares among processes how long a condition has held', async () => {
+  it('shares the start of a condition among processes', async () => {
     const clock = fakeClock()
     const [one, two] = await open(clock)
     const rules = [{ ...rule, forMs: 100_000 }]
     const [first, second] = [one, two].map((store) => aWatcher(store, clock, { rules }))
-    world.exhausted = 1
-    await first!.look()
+    measured.exhausted = 1
+    await first!.check()
     await clock.advance(100_000)
-    await second!.look()
-    expect(first!.told()).toEqual([])
-    expect(second!.told()).toEqual(['+some-exhausted'])
+    await second!.check()
+    expect(first!.changes()).toEqual([])
+    expect(second!.changes()).toEqual(['+some-exhausted'])
   })
 })
 
@@ -108,53 +108,53 @@ describe('AlertMonitor', () => {
     return { clock, store }
   }
 
-  it('raises in time though a clock was ahead when the condition began to hold', async () => {
+  it('raises in time although the clock was ahead at the start of the condition', async () => {
     const { clock, store } = await setUp()
-    const { look, told } = aWatcher(store, clock, { rules: [{ ...rule, forMs: 100_000 }] })
-    world.exhausted = 1
+    const { check, changes } = aWatcher(store, clock, { rules: [{ ...rule, forMs: 100_000 }] })
+    measured.exhausted = 1
     const rightMs = clock.now()
     clock.set(rightMs + 24 * 3_600_000)
-    await look()
+    await check()
     clock.set(rightMs)
-    await look()
+    await check()
     await clock.advance(100_000)
-    await look()
-    expect(told()).toEqual(['+some-exhausted'])
+    await check()
+    expect(changes()).toEqual(['+some-exhausted'])
   })
 
-  it('looks at once and then every so often, one look at a time, and stops after the one under way', async () => {
+  it('checks at once and then every interval, never twice at a time, and finishes the last check on stop', async () => {
     const { clock, store } = await setUp()
-    const gates: ReturnType<typeof deferred<Measures>>[] = []
+    const pendingMeasures: ReturnType<typeof deferred<Measures>>[] = []
     const { monitor } = aWatcher(store, clock, {
       measure: () => {
-        gates.push(deferred<Measures>())
-        return gates.at(-1)!.promise
+        pendingMeasures.push(deferred<Measures>())
+        return pendingMeasures.at(-1)!.promise
       },
     })
     monitor.start()
     monitor.start()
     await clock.advance(10 * everyMs)
-    expect(gates).toHaveLength(1)
-    gates[0]!.resolve(measures(0))
+    expect(pendingMeasures).toHaveLength(1)
+    pendingMeasures[0]!.resolve(measures(0))
     await clock.advance(everyMs - 1)
-    expect(gates).toHaveLength(1)
+    expect(pendingMeasures).toHaveLength(1)
     await clock.advance(1)
-    expect(gates).toHaveLength(2)
+    expect(pendingMeasures).toHaveLength(2)
     let stopped = false
     const stopping = Promise.all([monitor.stop(), monitor.stop()]).then(() => (stopped = true))
     await clock.advance(everyMs)
     expect(stopped).toBe(false)
-    gates[1]!.resolve(measures(0))
+    pendingMeasures[1]!.resolve(measures(0))
     await stopping
     expect(clock.pending()).toBe(0)
   })
 
-  it('starts the next look only after the one in progress when it is started again', async () => {
+  it('starts the next check after the one in progress when it is restarted', async () => {
     const { clock, store } = await setUp()
     const gate = deferred<Measures>()
-    let looks = 0
+    let checks = 0
     const measure = (): Promise<Measures> => {
-      looks += 1
+      checks += 1
       return gate.promise
     }
     const { monitor } = aWatcher(store, clock, { measure })
@@ -162,44 +162,44 @@ describe('AlertMonitor', () => {
     const stopping = monitor.stop()
     monitor.start()
     await clock.advance(everyMs)
-    expect(looks).toBe(1)
+    expect(checks).toBe(1)
     gate.resolve(measures(0))
     await stopping
     await clock.advance(everyMs - 1)
-    expect(looks).toBe(2)
+    expect(checks).toBe(2)
     await monitor.stop()
   })
 
-  it('tells trouble while the store is away, and neither clears nor repeats what stood', async () => {
+  it('emits errors while the store is unreachable, and neither clears nor repeats raised alerts', async () => {
     const { clock, store } = await setUp()
-    let away = false
+    let unreachable = false
     const records: Records = {
-      ...bound(store.records),
+      ...copyRecords(store.records),
       list: async (...list) => {
-        if (away) throw new Error('store is away')
+        if (unreachable) throw new Error('store is unreachable')
         return store.records.list(...list)
       },
     }
-    const { monitor, told, events } = aWatcher({ records }, clock)
-    world.exhausted = 1
+    const { monitor, changes, events } = aWatcher({ records }, clock)
+    measured.exhausted = 1
     monitor.start()
     await clock.advance(0)
-    away = true
-    world.exhausted = 0
+    unreachable = true
+    measured.exhausted = 0
     await clock.advance(2 * everyMs)
     expect(events.filter(({ type }) => type === 'error')).toHaveLength(2)
     expect(await monitor.raised()).toHaveLength(1)
-    away = false
-    world.exhausted = 1
+    unreachable = false
+    measured.exhausted = 1
     await clock.advance(2 * everyMs)
-    expect(told()).toEqual(['+some-exhausted'])
+    expect(changes()).toEqual(['+some-exhausted'])
     await monitor.stop()
   })
 
-  it('tells trouble when measuring fails, and goes on', async () => {
+  it('emits an error when measuring fails, and continues', async () => {
     const { clock, store } = await setUp()
     let fails = true
-    const { monitor, told, events } = aWatcher(store, clock, {
+    const { monitor, changes, events } = aWatcher(store, clock, {
       measure: async () => {
         if (fails) throw new Error('cannot count')
         return measures(1)
@@ -210,63 +210,66 @@ describe('AlertMonitor', () => {
     expect(events).toEqual([{ type: 'error', during: 'alerts', error: expect.any(Error) }])
     fails = false
     await clock.advance(everyMs)
-    expect(told()).toEqual(['+some-exhausted'])
+    expect(changes()).toEqual(['+some-exhausted'])
     await monitor.stop()
   })
 
   it.each([
-    ['was carried out', true],
-    ['was not', false],
-  ])('tells once when a write broke off and %s', async (_, carriedOut) => {
-    const { clock, store } = await setUp()
-    let breaks = true
-    const records: Records = {
-      ...bound(store.records),
-      put: async (...put) => {
-        if (breaks && !carriedOut) throw new Error('connection lost')
-        const result = await store.records.put(...put)
-        if (breaks) throw new Error('connection lost')
-        return result
-      },
-    }
-    const { look, told } = aWatcher({ records }, clock)
-    const other = aWatcher(store, clock)
-    world.exhausted = 1
-    await look()
-    expect(told()).toEqual([])
-    breaks = false
-    if (carriedOut) await other.look()
-    for (let again = 0; again < 3; again++) await look()
-    await other.look()
-    expect([...told(), ...other.told()]).toEqual(['+some-exhausted'])
-  })
+    ['took effect', true],
+    ['did not take effect', false],
+  ])(
+    'emits an alert once when the connection is lost during a write that %s',
+    async (_, carriedOut) => {
+      const { clock, store } = await setUp()
+      let breaks = true
+      const records: Records = {
+        ...copyRecords(store.records),
+        put: async (...put) => {
+          if (breaks && !carriedOut) throw new Error('connection lost')
+          const result = await store.records.put(...put)
+          if (breaks) throw new Error('connection lost')
+          return result
+        },
+      }
+      const { check, changes } = aWatcher({ records }, clock)
+      const other = aWatcher(store, clock)
+      measured.exhausted = 1
+      await check()
+      expect(changes()).toEqual([])
+      breaks = false
+      if (carriedOut) await other.check()
+      for (let again = 0; again < 3; again++) await check()
+      await other.check()
+      expect([...changes(), ...other.changes()]).toEqual(['+some-exhausted'])
+    },
+  )
 
-  it('takes a record that it cannot read for nothing standing', async () => {
+  it('treats an unreadable record as no raised alert', async () => {
     const { clock, store } = await setUp()
     await store.records.put('alert', rule.name, { alert: 'yes' })
-    const { look, told, monitor } = aWatcher(store, clock)
+    const { check, changes, monitor } = aWatcher(store, clock)
     expect(await monitor.raised()).toEqual([])
-    world.exhausted = 1
-    await look()
-    expect(told()).toEqual(['+some-exhausted'])
+    measured.exhausted = 1
+    await check()
+    expect(changes()).toEqual(['+some-exhausted'])
   })
 
-  it('reads all that stands, page by page', async () => {
+  it('reads all raised alerts, page by page', async () => {
     const { clock, store } = await setUp()
     const rules = Array.from({ length: 250 }, (_, index) => ({ ...rule, name: `rule-${index}` }))
-    const { look, told, monitor } = aWatcher(store, clock, { rules })
-    world.exhausted = 1
-    for (let again = 0; again < 2; again++) await look()
-    expect(told()).toHaveLength(250)
+    const { check, changes, monitor } = aWatcher(store, clock, { rules })
+    measured.exhausted = 1
+    for (let again = 0; again < 2; again++) await check()
+    expect(changes()).toHaveLength(250)
     expect(await monitor.raised()).toHaveLength(250)
   })
 
   it('raises on exhausted letters of a real queue', async () => {
     const { dlq, store, clock } = await aQueue({ backoff: immediate(), maxRetries: 0 })
-    const { told, look } = aWatcher(store, clock, {
+    const { changes, check } = aWatcher(store, clock, {
       measure: () => readMeasures(store, Infinity),
     })
-    await look()
+    await check()
     const { id } = await dlq.enqueue({ type: 'orders' }, forbidden())
     await dlq.retry(id)
     dlq.handle('orders', () => {
@@ -275,110 +278,110 @@ describe('AlertMonitor', () => {
     dlq.start()
     await clock.advance(1000)
     expect((await dlq.get(id))!.state).toBe('exhausted')
-    await look()
+    await check()
     await dlq.resolve(id)
-    await look()
-    expect(told()).toEqual(['+some-exhausted', '-some-exhausted'])
+    await check()
+    expect(changes()).toEqual(['+some-exhausted', '-some-exhausted'])
     await dlq.close()
   })
 })
 
-describe('AlertMonitor, of breakers', () => {
-  const turned = (
+describe('AlertMonitor with breakers', () => {
+  const breakerEvent = (
     state: 'open' | 'half-open' | 'closed',
     kind: 'queue' | 'dependency' = 'queue',
   ): RedriveEvent => ({ type: 'breaker', kind, name: 'mail', state })
 
-  it('raises when one is open at a look, and clears when it has closed', async () => {
+  it('raises when a breaker is open at a check, and clears when it has closed', async () => {
     const clock = fakeClock()
-    const { monitor, hub, told } = aWatcher(memoryStore({ clock }), clock)
+    const { monitor, hub, changes } = aWatcher(memoryStore({ clock }), clock)
     monitor.start()
     await clock.advance(0)
-    hub.emit(turned('open'))
-    hub.emit(turned('closed'))
+    hub.emit(breakerEvent('open'))
+    hub.emit(breakerEvent('closed'))
     await clock.advance(everyMs)
-    expect(told()).toEqual([])
-    hub.emit(turned('open'))
-    expect(told()).toEqual([])
+    expect(changes()).toEqual([])
+    hub.emit(breakerEvent('open'))
+    expect(changes()).toEqual([])
     await clock.advance(everyMs)
-    hub.emit(turned('half-open'))
+    hub.emit(breakerEvent('half-open'))
     await clock.advance(everyMs)
-    hub.emit(turned('open'))
+    hub.emit(breakerEvent('open'))
     await clock.advance(everyMs)
-    expect(told()).toEqual(['+breaker-open:mail'])
+    expect(changes()).toEqual(['+breaker-open:mail'])
     expect(await monitor.raised()).toMatchObject([{ queue: 'mail', metric: 'breaker-open' }])
-    hub.emit(turned('closed'))
+    hub.emit(breakerEvent('closed'))
     await clock.advance(3 * everyMs)
-    expect(told()).toEqual(['+breaker-open:mail', '-breaker-open:mail'])
+    expect(changes()).toEqual(['+breaker-open:mail', '-breaker-open:mail'])
     await monitor.stop()
   })
 
-  it('does not miss one that turns while it is stopped', async () => {
+  it('does not miss a breaker that changes while the monitor is stopped', async () => {
     const clock = fakeClock()
-    const { hub, look, told } = aWatcher(memoryStore({ clock }), clock)
-    hub.emit(turned('open'))
-    await look()
-    expect(told()).toEqual(['+breaker-open:mail'])
-    hub.emit(turned('closed'))
-    await look()
-    expect(told()).toEqual(['+breaker-open:mail', '-breaker-open:mail'])
+    const { hub, check, changes } = aWatcher(memoryStore({ clock }), clock)
+    hub.emit(breakerEvent('open'))
+    await check()
+    expect(changes()).toEqual(['+breaker-open:mail'])
+    hub.emit(breakerEvent('closed'))
+    await check()
+    expect(changes()).toEqual(['+breaker-open:mail', '-breaker-open:mail'])
   })
 
-  it('does not miss one that closes during a look', async () => {
+  it('does not miss a breaker that closes during a check', async () => {
     const clock = fakeClock()
     const gate = deferred()
-    let looks = 0
-    const { monitor, hub, told } = aWatcher(memoryStore({ clock }), clock, {
+    let checks = 0
+    const { monitor, hub, changes } = aWatcher(memoryStore({ clock }), clock, {
       measure: async () => {
-        if (++looks === 2) await gate.promise
+        if (++checks === 2) await gate.promise
         return measures(0)
       },
     })
     monitor.start()
     await clock.advance(0)
-    hub.emit(turned('open', 'dependency'))
+    hub.emit(breakerEvent('open', 'dependency'))
     await clock.advance(everyMs)
-    hub.emit(turned('closed', 'dependency'))
+    hub.emit(breakerEvent('closed', 'dependency'))
     gate.resolve()
     await clock.advance(2 * everyMs)
-    expect(told()).toEqual(['+breaker-open:dependency:mail', '-breaker-open:dependency:mail'])
+    expect(changes()).toEqual(['+breaker-open:dependency:mail', '-breaker-open:dependency:mail'])
     await monitor.stop()
   })
 
-  it('clears after a while what a process that died, or a rule that is gone, left behind', async () => {
+  it('clears the alerts of a dead process and of a removed rule after a while', async () => {
     const clock = fakeClock()
     const store = memoryStore({ clock })
     const dying = aWatcher(store, clock)
-    world.exhausted = 1
+    measured.exhausted = 1
     dying.monitor.start()
-    dying.hub.emit(turned('open'))
+    dying.hub.emit(breakerEvent('open'))
     await clock.advance(everyMs)
-    expect(dying.told()).toEqual(['+some-exhausted', '+breaker-open:mail'])
+    expect(dying.changes()).toEqual(['+some-exhausted', '+breaker-open:mail'])
     await dying.monitor.stop()
 
-    const { monitor, told, events } = aWatcher(store, clock, { rules: [] })
+    const { monitor, changes, events } = aWatcher(store, clock, { rules: [] })
     monitor.start()
     await clock.advance(2 * everyMs)
-    expect(told()).toEqual([])
+    expect(changes()).toEqual([])
     await clock.advance(everyMs)
-    expect(told()).toEqual(['-breaker-open:mail', '-some-exhausted'])
+    expect(changes()).toEqual(['-breaker-open:mail', '-some-exhausted'])
     expect(events[0]).toMatchObject({ alert: { summary: expect.stringContaining('nobody') } })
     await clock.advance(5 * everyMs)
-    expect(told()).toHaveLength(2)
+    expect(changes()).toHaveLength(2)
     expect(await monitor.raised()).toEqual([])
     await monitor.stop()
   })
 
-  it('does not count the time in which it could not look', async () => {
+  it('does not count the time in which checks failed', async () => {
     const clock = fakeClock()
     const store = memoryStore({ clock })
-    world.exhausted = 1
-    await aWatcher(store, clock).look()
+    measured.exhausted = 1
+    await aWatcher(store, clock).check()
     let fails = false
-    const { monitor, told } = aWatcher(store, clock, {
+    const { monitor, changes } = aWatcher(store, clock, {
       rules: [],
       measure: async () => {
-        if (fails) throw new Error('store is away')
+        if (fails) throw new Error('store is unreachable')
         return measures(1)
       },
     })
@@ -388,24 +391,24 @@ describe('AlertMonitor, of breakers', () => {
     await clock.advance(10 * everyMs)
     fails = false
     await clock.advance(3 * everyMs)
-    expect(told()).toEqual([])
+    expect(changes()).toEqual([])
     await clock.advance(everyMs)
-    expect(told()).toEqual(['-some-exhausted'])
+    expect(changes()).toEqual(['-some-exhausted'])
     await monitor.stop()
   })
 
-  it('leaves alone what another process vouches for, however seldom it looks', async () => {
+  it('keeps alerts that another process still confirms, whatever its interval', async () => {
     const clock = fakeClock()
     const store = memoryStore({ clock })
     const seldom = aWatcher(store, clock, { everyMs: 10 * everyMs })
     const often = aWatcher(store, clock, { rules: [] })
-    world.exhausted = 1
+    measured.exhausted = 1
     seldom.monitor.start()
-    seldom.hub.emit(turned('open'))
+    seldom.hub.emit(breakerEvent('open'))
     often.monitor.start()
     await clock.advance(100 * everyMs)
-    expect(often.told()).toEqual([])
-    expect(seldom.told()).toEqual(['+some-exhausted', '+breaker-open:mail'])
+    expect(often.changes()).toEqual([])
+    expect(seldom.changes()).toEqual(['+some-exhausted', '+breaker-open:mail'])
     await Promise.all([seldom.monitor.stop(), often.monitor.stop()])
   })
 })

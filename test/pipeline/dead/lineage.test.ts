@@ -19,7 +19,7 @@ const own: Headers = [
 ]
 
 describe('lineage', () => {
-  it('is written to a header, besides the existing ones', () => {
+  it('is written to a header, in addition to the existing ones', () => {
     const lineage = { reprocessed: 2, firstFailedMs: 1_700_000_000_000, dead: 'k', replay: 'r' }
     const headers = withLineage(own, lineage)
     expect(lineageIn(headers)).toEqual(lineage)
@@ -64,9 +64,9 @@ describe('lineage', () => {
           firstFailedAt: fc.date({ noInvalidDate: true }).map((date) => date.toISOString()),
           dead: fc.string({ unit: 'binary' }),
         })
-        .map((told) =>
+        .map((fields) =>
           Buffer.from(
-            JSON.stringify(told, (_, value: unknown) => (typeof value === 'bigint' ? 0 : value)),
+            JSON.stringify(fields, (_, value: unknown) => (typeof value === 'bigint' ? 0 : value)),
           ),
         ),
     )
@@ -75,9 +75,9 @@ describe('lineage', () => {
         const lineage = lineageIn(headers)
         expect(lineage.reprocessed).toBeGreaterThanOrEqual(0)
         // Timestamps that no letter can have are limited, once.
-        const told = lineageIn(withLineage(headers, lineage))
-        expect({ ...told, firstFailedMs: 0 }).toEqual({ ...lineage, firstFailedMs: 0 })
-        expect(lineageIn(withLineage(headers, told))).toEqual(told)
+        const again = lineageIn(withLineage(headers, lineage))
+        expect({ ...again, firstFailedMs: 0 }).toEqual({ ...lineage, firstFailedMs: 0 })
+        expect(lineageIn(withLineage(headers, again))).toEqual(again)
       }),
     )
   })

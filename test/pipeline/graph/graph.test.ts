@@ -444,7 +444,7 @@ describe('dlqSettingsOf', () => {
   })
 
   it('distinguishes 0 and false from unset fields', () => {
-    const said = create(DlqConfigSchema, {
+    const config = create(DlqConfigSchema, {
       enabled: false,
       topic: '',
       maxRetries: 0,
@@ -452,7 +452,7 @@ describe('dlqSettingsOf', () => {
       maxReprocessCount: 0,
       includePayload: false,
     })
-    const wired = fromBinary(DlqConfigSchema, toBinary(DlqConfigSchema, said))
+    const wired = fromBinary(DlqConfigSchema, toBinary(DlqConfigSchema, config))
     expect(dlqSettingsOf(wired, place)).toEqual({
       ...usual,
       enabled: false,

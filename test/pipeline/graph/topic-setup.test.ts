@@ -51,7 +51,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
       },
     })
 
-  const told = async (topic: string): Promise<Record<string, string | undefined>> => {
+  const configsOf = async (topic: string): Promise<Record<string, string | undefined>> => {
     const configs = (await readConfigs(cluster, admin, [topic])).get(topic)
     const names = ['cleanup.policy', 'retention.ms', 'retention.bytes', 'max.message.bytes']
     return Object.fromEntries(names.map((name) => [name, configs?.get(name)]))
@@ -69,21 +69,21 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
       return message.replaceAll(`${place.name}.`, '')
     })
 
-  it('creates missing topics, such that dead records stay and fit', async () => {
+  it('creates missing topics with settings that keep and accept dead records', async () => {
     const node = aNode({ dlqRetentionMs: 86_400_000 })
     expect(await createTopics(cluster, [node])).toEqual([])
     expect(await ours()).toEqual([node.dlq.topic, node.inputTopic, node.dlq.quarantineTopic])
     for (const topic of await ours()) expect(await countPartitions(cluster, admin, topic)).toBe(2)
-    const input = await told(node.inputTopic)
+    const input = await configsOf(node.inputTopic)
     const maxBytes = String(Number(input['max.message.bytes']) + 256 * 1024)
     expect(input['cleanup.policy']).toBe('delete')
-    expect(await told(node.dlq.topic)).toEqual({
+    expect(await configsOf(node.dlq.topic)).toEqual({
       'cleanup.policy': 'compact,delete',
       'retention.ms': '86400000',
       'retention.bytes': '-1',
       'max.message.bytes': maxBytes,
     })
-    expect(await told(node.dlq.quarantineTopic)).toEqual({
+    expect(await configsOf(node.dlq.quarantineTopic)).toEqual({
       'cleanup.policy': 'compact,delete',
       'retention.ms': '-1',
       'retention.bytes': '-1',
@@ -95,7 +95,7 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     const node = aNode()
     await createTopics(cluster, [node])
     const sender = new Sender(cluster)
-    const maxBytes = Number((await told(node.inputTopic))['max.message.bytes'])
+    const maxBytes = Number((await configsOf(node.inputTopic))['max.message.bytes'])
     const value = Buffer.alloc(maxBytes - 200, 7)
     const record = { partition: 0, offset: 0, timestampMs: 1, key: undefined, headers: [], value }
     const envelope = seal({
@@ -129,16 +129,16 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
     const node = aNode()
     await made(node.inputTopic, { 'max.message.bytes': '5000000' })
     expect(await createTopics(cluster, [node])).toEqual([])
-    expect(await told(node.dlq.topic)).toMatchObject({ 'max.message.bytes': '5262144' })
+    expect(await configsOf(node.dlq.topic)).toMatchObject({ 'max.message.bytes': '5262144' })
     expect(await countPartitions(cluster, admin, node.inputTopic)).toBe(1)
   })
 
   it('changes and reports nothing the second time', async () => {
     const node = aNode()
     await createTopics(cluster, [node])
-    const before = await told(node.dlq.topic)
+    const before = await configsOf(node.dlq.topic)
     expect(await createTopics(cluster, [aNode({ partitions: 5 })])).toEqual([])
-    expect(await told(node.dlq.topic)).toEqual(before)
+    expect(await configsOf(node.dlq.topic)).toEqual(before)
     expect(await countPartitions(cluster, admin, node.dlq.topic)).toBe(2)
   })
 
@@ -148,8 +148,8 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
       { length: 4 },
       () => new Cluster({ url, clock: systemClock, timeoutMs: 10_000, clientId: 'redrive-test' }),
     )
-    const told = await Promise.all(others.map((cluster) => createTopics(cluster, [node])))
-    expect(told.flat()).toEqual([])
+    const reported = await Promise.all(others.map((cluster) => createTopics(cluster, [node])))
+    expect(reported.flat()).toEqual([])
     expect(await ours()).toHaveLength(3)
   })
 
@@ -169,7 +169,10 @@ describe.skipIf(missing)('createTopics', { timeout: 60_000 }, () => {
         /^the topic dead rejects large dead records: max.message.bytes is 100000, less than \d+$/,
       ),
     ])
-    expect(await told(node.dlq.topic)).toMatchObject({ 'cleanup.policy': 'delete', ...configs })
+    expect(await configsOf(node.dlq.topic)).toMatchObject({
+      'cleanup.policy': 'delete',
+      ...configs,
+    })
   })
 
   it('reports a quarantine topic that loses records', async () => {

@@ -51,7 +51,7 @@ function dead(node: string, graph = 'g'): Buffer {
   })
 }
 
-describe('Standing', () => {
+describe('DeadRecordDepth', () => {
   it('reports an error if the cluster is unreachable', { timeout: 30_000 }, async () => {
     const nodes = [{ cluster: 'c', graph: 'g', node: 'n', topic: 'dlq.c.n' }]
     const cluster = new Cluster({
@@ -60,8 +60,8 @@ describe('Standing', () => {
       timeoutMs: 500,
       clientId: 'test',
     })
-    const standing = new DeadRecordDepth({ cluster, nodes })
-    const ask = (): ReturnType<DeadRecordDepth['ask']> => standing.ask()
+    const depths = new DeadRecordDepth({ cluster, nodes })
+    const ask = (): ReturnType<DeadRecordDepth['ask']> => depths.ask()
     const metrics = new PipelineMetrics({ clock: systemClock, standing: ask })
     try {
       expect(await ask()).toMatchObject([{ node: 'n', error: { code: 'MAILBOX_UNAVAILABLE' } }])
@@ -71,12 +71,12 @@ describe('Standing', () => {
         'pipestream_scrape_errors_total{cluster="c",graph="g",node_id="n"} 1\n',
       )
     } finally {
-      await standing.close()
+      await depths.close()
     }
   })
 })
 
-describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
+describe.skipIf(missing)('DeadRecordDepth on Kafka', { timeout: 60_000 }, () => {
   let place: Place
   let admin: Admin
   let producer: Producer
@@ -95,7 +95,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
   })
 
   afterEach(async () => {
-    await Promise.all(opened.splice(0).map((standing) => standing.close()))
+    await Promise.all(opened.splice(0).map((depths) => depths.close()))
     const replays = replaysTopicOf(node)
     if ((await admin.listTopics()).includes(replays))
       await admin.deleteTopics({ topics: [replays] })
@@ -104,9 +104,9 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
   })
 
   const open = (more: Partial<DeadRecordDepthOptions> = {}): DeadRecordDepth => {
-    const standing = new DeadRecordDepth({ cluster: clusterAt(url), nodes: [node], ...more })
-    opened.push(standing)
-    return standing
+    const depths = new DeadRecordDepth({ cluster: clusterAt(url), nodes: [node], ...more })
+    opened.push(depths)
+    return depths
   }
 
   const write = async (...records: Partial<MessageToProduce>[]): Promise<void> => {
@@ -132,12 +132,12 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
   })
 
   it('counts dead records, without transaction markers', async () => {
-    const standing = open()
-    await expect(standing.ask()).resolves.toEqual([{ ...node, depth: 0, oldestMs: undefined }])
+    const depths = open()
+    await expect(depths.ask()).resolves.toEqual([{ ...node, depth: 0, oldestMs: undefined }])
     await write({ ...key('a'), timestamp: BigInt(atMs + 1000) })
     await write({ ...key('b'), timestamp: BigInt(atMs), partition: 1 })
     await write({ ...key('c'), timestamp: BigInt(atMs + 2000) })
-    await expect.poll(() => standing.ask()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
+    await expect.poll(() => depths.ask()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
     expect(await open().ask()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
   })
 
@@ -147,57 +147,57 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
   })
 
   it('counts a duplicate record once, and an erased one not at all', async () => {
-    const standing = open()
+    const depths = open()
     await write(key('a'), key('b'), key('a'))
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 2 }])
     await write(erased('a'), erased('never there'))
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 1 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 1 }])
     expect(await open().ask()).toMatchObject([{ depth: 1 }])
   })
 
   it('does not count a replayed record, replayed before or after it was read', async () => {
     await make(replaysTopicOf(node))
-    const standing = open()
+    const depths = open()
     await replay(0)
     await write(
       { ...key('a'), timestamp: BigInt(atMs) },
       { ...key('b'), timestamp: BigInt(atMs + 1000) },
       { ...key('c'), timestamp: BigInt(atMs + 2000) },
     )
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2, oldestMs: atMs + 1000 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 2, oldestMs: atMs + 1000 }])
     await replay(1)
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 1, oldestMs: atMs + 2000 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 1, oldestMs: atMs + 2000 }])
     await replay(2)
-    await expect.poll(() => standing.ask()).toEqual([{ ...node, depth: 0, oldestMs: undefined }])
+    await expect.poll(() => depths.ask()).toEqual([{ ...node, depth: 0, oldestMs: undefined }])
   })
 
   it('does not count another copy of a replayed or erased record', async () => {
     await make(replaysTopicOf(node))
-    const standing = open()
+    const depths = open()
     await write(key('a'), key('b'), key('c'))
     await replay(0)
     await write(erased('b'))
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 1 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 1 }])
     await write(key('a'), key('b'), key('d'))
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 2 }])
     expect(await open().ask()).toMatchObject([{ depth: 2 }])
   })
 
   it('does not count records that the topic no longer has', async () => {
-    const standing = open()
+    const depths = open()
     await write(key('a'), key('b'), key('c'))
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 3 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 3 }])
     const partitions = [{ partition: 0, offset: 2n }]
     await admin.deleteRecords({ topics: [{ name: node.topic, partitions }] })
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 1 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 1 }])
   })
 
   it('reports an error for a node without its topic, and counts the others', async () => {
     const lost = { ...node, node: 'lost', topic: `${place.name}.nowhere` }
-    const standing = open({ nodes: [lost, node] })
+    const depths = open({ nodes: [lost, node] })
     await write(key('a'))
     await expect
-      .poll(() => standing.ask())
+      .poll(() => depths.ask())
       .toMatchObject([
         { node: 'lost', error: { code: 'MAILBOX_UNAVAILABLE' } },
         { node: 'n', depth: 1 },
@@ -207,7 +207,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
   it('distinguishes nodes that share a topic, and counts records without a node as its own', async () => {
     const other = { ...node, node: 'other' }
     const namesake = { ...node, graph: 'h' }
-    const standing = open({ nodes: [node, other, namesake] })
+    const depths = open({ nodes: [node, other, namesake] })
     await write(
       key('a'),
       { ...key('b'), value: dead('other') },
@@ -218,7 +218,7 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
       { value: Buffer.from('and another') },
     )
     await expect
-      .poll(() => standing.ask())
+      .poll(() => depths.ask())
       .toMatchObject([
         { node: 'n', graph: 'g', depth: 4 },
         { node: 'other', graph: 'g', depth: 4 },
@@ -228,14 +228,14 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
 
   it('counts by offsets above its memory limit, until there is room', async () => {
     await make(replaysTopicOf(node))
-    const standing = open({ maxHeld: 2 })
+    const depths = open({ maxHeld: 2 })
     await write(key('a'), key('b'))
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 2 }])
     // Two records and the marker of their transaction.
     await write(key('c'), key('d'))
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 2 + 3 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 2 + 3 }])
     await replay(0)
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 3 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 3 }])
   })
 
   it('reports an error until it has read to the end, and continues where it was', async () => {
@@ -246,26 +246,26 @@ describe.skipIf(missing)('Standing on Kafka', { timeout: 60_000 }, () => {
     await write({ ...key('b'), partition: 1 })
     const seen = open()
     await expect.poll(() => seen.ask()).toMatchObject([{ depth: 2 }])
-    const standing = open({ cluster: clusterAt(url, clock), longestMs: 3500 })
-    const [first] = await standing.ask()
+    const depths = open({ cluster: clusterAt(url, clock), longestMs: 3500 })
+    const [first] = await depths.ask()
     expect(first).toMatchObject({ error: { message: expect.stringContaining('not enough time') } })
-    expect(await standing.ask()).toMatchObject([{ depth: 2 }])
+    expect(await depths.ask()).toMatchObject([{ depth: 2 }])
   })
 
   it('restarts when the topic was recreated', async () => {
-    const standing = open()
+    const depths = open()
     await write(key('a'), key('b'), key('c'))
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 3 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 3 }])
     await admin.deleteTopics({ topics: [node.topic] })
     await expect.poll(() => admin.listTopics()).not.toContain(node.topic)
     await make(node.topic)
-    await expect.poll(() => standing.ask()).toMatchObject([{ depth: 0 }])
+    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 0 }])
   })
 
   it('gives concurrent calls one answer', async () => {
-    const standing = open()
-    const first = standing.ask()
-    expect(standing.ask()).toBe(first)
+    const depths = open()
+    const first = depths.ask()
+    expect(depths.ask()).toBe(first)
     await first
   })
 })

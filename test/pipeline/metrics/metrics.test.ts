@@ -29,12 +29,12 @@ const died = (errorType = 'TIMEOUT', place = parser): Died => ({
 const away = new RedriveError('MAILBOX_UNAVAILABLE', 'the cluster is away')
 
 /** The metrics, a fake clock, and the open records, which a test may change. */
-function metricsOf(...standing: NodeDepth[]) {
+function metricsOf(...depths: NodeDepth[]) {
   const clock = fakeClock()
-  const troubles: unknown[] = []
-  const onError = (error: unknown): unknown => troubles.push(error)
-  const metrics = new PipelineMetrics({ clock, onError, standing: async () => standing })
-  return { clock, metrics, standing, troubles }
+  const errors: unknown[] = []
+  const onError = (error: unknown): unknown => errors.push(error)
+  const metrics = new PipelineMetrics({ clock, onError, standing: async () => depths })
+  return { clock, metrics, depths, errors }
 }
 
 /**
@@ -94,9 +94,9 @@ describe('PipelineMetrics', () => {
   })
 
   it('reports how many dead records are open, and the age of the oldest', async () => {
-    const { clock, metrics, standing } = metricsOf()
-    standing.push({ ...parser, topic, depth: 101, oldestMs: clock.now() - 90_500 })
-    standing.push({ ...parser, node: 'other', topic: 'other', depth: 0, oldestMs: undefined })
+    const { clock, metrics, depths } = metricsOf()
+    depths.push({ ...parser, topic, depth: 101, oldestMs: clock.now() - 90_500 })
+    depths.push({ ...parser, node: 'other', topic: 'other', depth: 0, oldestMs: undefined })
     const found = parse(await metrics.text())
     expect(found.get(`pipestream_dlq_depth{${labels},topic="${topic}"}`)).toBe(101)
     expect(found.get(`pipestream_dlq_oldest_age_seconds{${labels},topic="${topic}"}`)).toBe(90.5)
@@ -106,23 +106,23 @@ describe('PipelineMetrics', () => {
   })
 
   it('has an age of 0 for a record from a clock that is ahead', async () => {
-    const { clock, metrics, standing } = metricsOf()
-    standing.push({ ...parser, topic, depth: 1, oldestMs: clock.now() + 5000 })
+    const { clock, metrics, depths } = metricsOf()
+    depths.push({ ...parser, topic, depth: 1, oldestMs: clock.now() + 5000 })
     const found = parse(await metrics.text())
     expect(found.get(`pipestream_dlq_oldest_age_seconds{${labels},topic="${topic}"}`)).toBe(0)
   })
 
-  it('leaves out an unknown depth, and counts that; other nodes keep theirs', async () => {
-    const { metrics, standing, troubles } = metricsOf()
-    standing.push({ ...parser, topic, error: away })
-    standing.push({ ...parser, node: 'other', topic: 'other', depth: 3, oldestMs: undefined })
+  it('omits an unknown depth of a node and counts the failure, but not for other nodes', async () => {
+    const { metrics, depths, errors } = metricsOf()
+    depths.push({ ...parser, topic, error: away })
+    depths.push({ ...parser, node: 'other', topic: 'other', depth: 3, oldestMs: undefined })
     await metrics.text()
     const found = parse(await metrics.text())
     expect([...found.keys()].filter((series) => series.includes('_depth'))).toEqual([
       `pipestream_dlq_depth{${labels.replace('parser', 'other')},topic="other"}`,
     ])
     expect(found.get(`pipestream_scrape_errors_total{${labels}}`)).toBe(2)
-    expect(troubles).toEqual([away, away])
+    expect(errors).toEqual([away, away])
   })
 
   it('combines error types above fifty per node', async () => {
@@ -139,14 +139,16 @@ describe('PipelineMetrics', () => {
   })
 
   it('has all metrics of the alert rules', async () => {
-    const { metrics, standing } = metricsOf()
-    standing.push({ ...parser, topic, depth: 1, oldestMs: 0 })
+    const { metrics, depths } = metricsOf()
+    depths.push({ ...parser, topic, depth: 1, oldestMs: 0 })
     metrics.count(died())
-    const told = new Set([...parse(await metrics.text()).keys()].map((name) => name.split('{')[0]))
+    const exposed = new Set(
+      [...parse(await metrics.text()).keys()].map((name) => name.split('{')[0]),
+    )
     const rules = readFileSync(join(ops, 'redrive-pipeline.rules.yaml'), 'utf8')
-    const asked = new Set(rules.match(/pipestream_\w+/g))
-    expect(asked.size).toBe(4)
-    expect([...asked].filter((name) => !told.has(name))).toEqual([])
+    const required = new Set(rules.match(/pipestream_\w+/g))
+    expect(required.size).toBe(4)
+    expect([...required].filter((name) => !exposed.has(name))).toEqual([])
   })
 
   it('escapes any names', async () => {
@@ -156,11 +158,11 @@ describe('PipelineMetrics', () => {
         const { metrics } = metricsOf()
         for (const node of nodes) metrics.count(died('TIMEOUT', { ...parser, node }))
         const series = [...parse(await metrics.text()).keys()]
-        const said = series
+        const parsed = series
           .filter((one) => one.startsWith('pipestream_dlq_messages'))
           .map((one) => /node_id=("(?:[^"\\]|\\.)*")/s.exec(one)![1]!)
           .map((text) => text.slice(1, -1).replaceAll(/\\(.)/g, (_, c) => (c === 'n' ? '\n' : c)))
-        expect(said).toEqual(nodes)
+        expect(parsed).toEqual(nodes)
       }),
     )
   })
@@ -182,10 +184,10 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
   }
 
   it('is valid for promtool, whatever the names', async () => {
-    const { metrics, standing } = metricsOf()
+    const { metrics, depths } = metricsOf()
     const odd = { cluster: 'a\\b"c\nd\r\te', graph: '', node: 'größe 🙂 {x="y"} #' }
-    standing.push({ ...odd, topic, depth: 1e21, oldestMs: 0 })
-    standing.push({ ...parser, topic, error: away })
+    depths.push({ ...odd, topic, depth: 1e21, oldestMs: 0 })
+    depths.push({ ...parser, topic, error: away })
     metrics.count(died('', odd))
     expect(run(['check', 'metrics'], await metrics.text())).toBe('')
   })
@@ -198,10 +200,10 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
   /** The alerts that fire at some minute of a history of the metrics. */
   const firing = (history: readonly Map<string, number>[], minute: number, wanted: string[]) => {
     const folder = mkdtempSync(join(tmpdir(), 'redrive-alerts-'))
-    const names = new Set(history.flatMap((told) => [...told.keys()]))
+    const names = new Set(history.flatMap((sample) => [...sample.keys()]))
     const series = [...names].map((name) => ({
       series: name,
-      values: history.map((told) => told.get(name) ?? '_').join(' '),
+      values: history.map((sample) => sample.get(name) ?? '_').join(' '),
     }))
     const expr = 'sum by (alertname, node_id) (ALERTS{alertstate="firing"})'
     const samples = wanted.map((alert) => ({
@@ -221,12 +223,12 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
   }
 
   it('raises DLQDepthHigh after five minutes with 101 dead records, and clears it after one replay', async () => {
-    const { clock, metrics, standing } = metricsOf()
+    const { clock, metrics, depths } = metricsOf()
     for (let n = 0; n < 101; n++) metrics.count(died(n % 2 ? 'TIMEOUT' : 'MODULE_UNAVAILABLE'))
     const oldestMs = clock.now()
     const history: Map<string, number>[] = []
     for (let minute = 0; minute < 10; minute++) {
-      standing[0] = { ...parser, topic, depth: minute < 8 ? 101 : 100, oldestMs }
+      depths[0] = { ...parser, topic, depth: minute < 8 ? 101 : 100, oldestMs }
       history.push(parse(await metrics.text()))
       await clock.advance(60_000)
     }
@@ -248,8 +250,8 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
   })
 
   it('raises DLQOldestHigh after an hour for a record that nobody handles', async () => {
-    const { clock, metrics, standing } = metricsOf()
-    standing.push({ ...parser, topic, depth: 1, oldestMs: clock.now() - 30_000 })
+    const { clock, metrics, depths } = metricsOf()
+    depths.push({ ...parser, topic, depth: 1, oldestMs: clock.now() - 30_000 })
     const history: Map<string, number>[] = []
     for (let minute = 0; minute < 70; minute++) {
       history.push(parse(await metrics.text()))
@@ -260,10 +262,10 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
   })
 
   it('raises DLQUnmeasured for an unreachable cluster, and no depth of 0', async () => {
-    const { metrics, standing } = metricsOf()
+    const { metrics, depths } = metricsOf()
     const history: Map<string, number>[] = []
     for (let minute = 0; minute < 15; minute++) {
-      standing[0] =
+      depths[0] =
         minute < 2
           ? { ...parser, topic, depth: 101, oldestMs: undefined }
           : { ...parser, topic, error: away }

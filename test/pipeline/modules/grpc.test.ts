@@ -215,7 +215,7 @@ describe('grpcModule', () => {
       .toEqual({ success: true })
   })
 
-  it('aborts a module that hangs at its time limit, and lets it know', async () => {
+  it('cancels the call of a module that hangs at its time limit', async () => {
     const cancelled = new Promise<void>((resolve) => {
       answer = (call) => call.on('cancelled', resolve)
     })

@@ -103,8 +103,8 @@ describe.skipIf(missing)('replayHandler', { timeout: 60_000 }, () => {
   })
 
   /**
-   * The letter of a record that died twice: its copy after another record is kept, and its own is
-   * gone.
+   * The letter of a record that died twice: compaction keeps the copy after another record, and
+   * removes the one of the letter.
    */
   async function letterOfTwo(): Promise<DeadLetter> {
     await compactedAway(0)

@@ -40,7 +40,7 @@ const seenIn = (sealed: Buffer): object | undefined => {
 
 const [plain] = fc.sample(dead, { numRuns: 1, seed: 1 })
 
-describe('glance', () => {
+describe('peekEnvelope', () => {
   it('agrees with the general decoder', () => {
     fc.assert(
       fc.property(dead, (one) => {
@@ -82,11 +82,11 @@ describe('glance', () => {
     const numbers = fc.oneof(fc.integer(), fc.integer({ min: -3, max: 300 }))
     fc.assert(
       fc.property(numbers, numbers, (partition, reprocessed) => {
-        const said = create(DlqMessageSchema, {
+        const extraFields = create(DlqMessageSchema, {
           originalPartition: partition,
           dlqReprocessCount: reprocessed,
         })
-        const sealed = Buffer.concat([seal(plain!), toBinary(DlqMessageSchema, said)])
+        const sealed = Buffer.concat([seal(plain!), toBinary(DlqMessageSchema, extraFields)])
         const { message } = unseal(sealed)!
         expect(peekEnvelope(sealed)).toMatchObject({
           partition: message.originalPartition,

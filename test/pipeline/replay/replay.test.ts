@@ -85,7 +85,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect([b?.key, b?.partition]).toEqual([undefined, 1])
   })
 
-  it('sends nothing twice, unless asked to', async () => {
+  it('sends nothing twice, unless an option allows it', async () => {
     await bench.dies(many(3))
     expect(await replay()).toMatchObject({ sent: 3 })
     expect(await replay()).toMatchObject({ sent: 0, passed: 3, done: true })
@@ -117,7 +117,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(await bench.read(bench.settings.dlq.quarantineTopic)).toEqual([])
   })
 
-  it('counts in a dry run what it would count, also under an id that is done or was stopped', async () => {
+  it('counts in a dry run like a real run, also under an id that is done or was stopped', async () => {
     await bench.dies(many(3))
     const done = await replay({ id: 'done' })
     const stop = new AbortController()
@@ -140,7 +140,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     expect(dry).toEqual({ ...real, dryRun: true })
   })
 
-  it('has nothing to do for a node without a DLQ topic, and creates none', async () => {
+  it('does nothing for a node without a DLQ topic, and creates none', async () => {
     const topic = `${bench.name}.never`
     const settings = { ...bench.settings, dlq: { ...bench.settings.dlq, topic } }
     const nothing = { sent: 0, quarantined: 0, passed: 0, left: 0, ends: [], done: true }
@@ -150,7 +150,7 @@ describe.skipIf(missing)('replayNode', { timeout: 60_000 }, () => {
     await expect(wrong).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('reports at the command line that there is nothing, and what to check', async () => {
+  it('prints at the command line that there is nothing to replay, and what to check', async () => {
     const config = join(folder, 'graph.yaml')
     const node = `{ node_id: n1, module: { function: f }, dlq_config: { topic: ${bench.name}.never } }`
     const graphs = `[{ graph_id: g, nodes: [${node}] }]`

@@ -99,7 +99,7 @@ describe.skipIf(missing)('Replayed', { timeout: 60_000 }, () => {
     expect(offsets.filter((offset) => replayed.isErased(0, offset))).toEqual([3])
   })
 
-  it('stores letters in memory only on request: other users live long', async () => {
+  it('holds letters in memory only on request', async () => {
     const others = made()
     await others.create(1, 1)
     await send([markOf(place(), { partition: 0, offset: 1 }, 'letter l1')])

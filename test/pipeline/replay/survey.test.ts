@@ -10,7 +10,7 @@ const call = <T>(act: () => Promise<T>): Promise<T> => act()
 const cluster = { call, clock: systemClock, timeoutMs: 1000 } as unknown as Cluster
 
 /** The records of a partition: keys by their offsets, `-k` for a tombstone of `k`. */
-const lying = (keys: readonly (string | undefined)[], bytes = 1): StoredRecord[] =>
+const recordsWith = (keys: readonly (string | undefined)[], bytes = 1): StoredRecord[] =>
   keys.flatMap((name, offset) => {
     if (name === undefined) return []
     const value = Buffer.alloc(name.startsWith('-') ? 0 : bytes)
@@ -34,7 +34,8 @@ const surveyed = (
   keys: readonly (string | undefined)[],
   start = 0,
   end = keys.length,
-): Promise<Surveyed> => survey(cluster, fetcherOf(lying(keys), keys.length), { place, start, end })
+): Promise<Surveyed> =>
+  survey(cluster, fetcherOf(recordsWith(keys), keys.length), { place, start, end })
 
 const offsetsIn = (records: readonly StoredRecord[]): number[] =>
   records.map(({ offset }) => offset)
@@ -63,7 +64,7 @@ describe('survey', () => {
   })
 
   it('holds no more than its limit, and returns the offset of the rest', async () => {
-    const records = lying(['a', 'b', 'c', 'd', 'e', 'a'], 24 * 1024 ** 2)
+    const records = recordsWith(['a', 'b', 'c', 'd', 'e', 'a'], 24 * 1024 ** 2)
     const { held, doubles, from } = await survey(cluster, fetcherOf(records, 6), {
       place,
       start: 0,

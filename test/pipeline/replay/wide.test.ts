@@ -113,7 +113,7 @@ describe.skipIf(missing)('replayNode of twelve partitions', { timeout: 60_000 },
     const sealed = (id: string): Buffer =>
       seal({ ...died, cluster: bench.name, record: { ...record, value: streamOf(id) } })
     const nothing = null as unknown as Buffer
-    const lying: [key: string | undefined, value: Buffer][] = [
+    const unusual: [key: string | undefined, value: Buffer][] = [
       ['poison', Buffer.from('no envelope')],
       ['cut', sealed('cut').subarray(0, -1)],
       ['empty', Buffer.alloc(0)],
@@ -124,7 +124,7 @@ describe.skipIf(missing)('replayNode of twelve partitions', { timeout: 60_000 },
       ['', sealed('empty-key')],
       ['', sealed('empty-key-again')],
     ]
-    for (const [key, value] of lying) {
+    for (const [key, value] of unusual) {
       const message = { topic: dlq.topic, partition: 5, value, timestamp: 0n }
       const messages = [key === undefined ? message : { ...message, key: Buffer.from(key) }]
       await bench.producer.send({ messages, acks: -1 })

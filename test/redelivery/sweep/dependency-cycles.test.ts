@@ -58,7 +58,7 @@ describe('findDependencyCycles', () => {
 
   it('visits each letter once, regardless of the number of paths to it', () => {
     const ids = Array.from({ length: 400 }, (_, index) => `id-${index}`)
-    let asked = 0
+    let lookups = 0
     const there = new Map(
       ids.map((id, index) => [
         id,
@@ -67,12 +67,12 @@ describe('findDependencyCycles', () => {
     )
     const counting = Object.assign(new Map(there), {
       get: (id: string) => {
-        asked++
+        lookups++
         return there.get(id)
       },
     })
     expect(found(counting)).toEqual([])
-    expect(asked).toBe((400 * 399) / 2)
+    expect(lookups).toBe((400 * 399) / 2)
   })
 })
 

@@ -58,30 +58,30 @@ describe('Sweeper', () => {
   })
 
   it('parks letters without a handler, uncounted, and resumes them when a handler registers', async () => {
-    const { dlq, clock, heard } = await aQueue({ backoff: immediate() })
+    const { dlq, clock, eventsOf } = await aQueue({ backoff: immediate() })
     dlq.start()
     const { id } = await dlq.enqueue({ type: 'mystery' }, refused())
     await clock.advance(10_000)
     expect(await dlq.get(id)).toMatchObject({ state: 'parked', reason: 'no-handler', retries: 0 })
     dlq.handle('mystery', () => {})
     await clock.advance(10_000)
-    expect(heard('resolved')).toHaveLength(1)
+    expect(eventsOf('resolved')).toHaveLength(1)
     await dlq.close()
   })
 
   it('stays in the registry when it is started again during a stop', async () => {
     const listed = deferred()
-    const asked = deferred()
+    const listing = deferred()
     const { dlq, clock, store } = await aQueue()
     const list = store.records.list.bind(store.records)
     store.records.list = async (...args) => {
-      asked.resolve()
+      listing.resolve()
       await listed.promise
       return list(...args)
     }
     dlq.handle('a', () => {})
     dlq.start()
-    await asked.promise
+    await listing.promise
     const stopped = dlq.stop()
     dlq.start()
     listed.resolve()
@@ -188,15 +188,15 @@ describe('Sweeper', () => {
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     await dlq.edit(id, { payload: 'x'.repeat(1000), reason: 'r', by: 'mia' })
     const list = store.records.list.bind(store.records)
-    let looks = 0
+    let queries = 0
     store.records.list = (kind, options) => {
-      if (kind === 'edit') looks++
+      if (kind === 'edit') queries++
       return list(kind, options)
     }
     dlq.start()
     await clock.advance(600_000)
-    expect(looks).toBeGreaterThan(5)
-    expect(looks).toBeLessThanOrEqual(11)
+    expect(queries).toBeGreaterThan(5)
+    expect(queries).toBeLessThanOrEqual(11)
     await dlq.close()
   })
 
@@ -264,7 +264,7 @@ describe('Sweeper', () => {
   })
 
   it('emits an event for every letter that it parks, like a run that parks one', async () => {
-    const { dlq, clock, events, heard } = await aQueue({ backoff: fixed(1000) })
+    const { dlq, clock, events, eventsOf } = await aQueue({ backoff: fixed(1000) })
     dlq.handle('a', () => {})
     const gone = await dlq.enqueue({ type: 'a' }, forbidden())
     const context = { expiresAt: toTimestamp(clock.now() + 500), policy: fixed(60_000) }
@@ -277,22 +277,22 @@ describe('Sweeper', () => {
     await clock.advance(3000)
     dlq.start()
     await clock.advance(1)
-    expect(heard('swept')).toMatchObject([{ parked: 3 }])
-    const whys = heard('parked').map(({ letter }) => [letter.id, letter.reason])
+    expect(eventsOf('swept')).toMatchObject([{ parked: 3 }])
+    const whys = eventsOf('parked').map(({ letter }) => [letter.id, letter.reason])
     expect(Object.fromEntries(whys)).toEqual({
       [late.id]: 'expired',
       [orphan.id]: 'dependency-failed',
       [mystery.id]: 'no-handler',
     })
-    for (const { letter } of heard('parked')) expect(letter).toEqual(await dlq.get(letter.id))
-    expect(heard('changed').map(({ letter, change }) => [letter.id, change.action])).toEqual(
+    for (const { letter } of eventsOf('parked')) expect(letter).toEqual(await dlq.get(letter.id))
+    expect(eventsOf('changed').map(({ letter, change }) => [letter.id, change.action])).toEqual(
       whys.map(([id]) => [id, 'park']),
     )
     await dlq.close()
   })
 
   it('emits no event for a letter that someone else changed first', async () => {
-    const { dlq, clock, store, heard } = await aQueue()
+    const { dlq, clock, store, eventsOf } = await aQueue()
     dlq.handle('a', () => {})
     const expiresAt = toTimestamp(clock.now() + 500)
     const ids: string[] = []
@@ -310,9 +310,9 @@ describe('Sweeper', () => {
     }
     dlq.start()
     await clock.advance(1)
-    expect(heard('swept')).toMatchObject([{ parked: 119 }])
-    const told = heard('parked').map(({ letter }) => letter.id)
-    expect(told.toSorted()).toEqual(ids.filter((id) => id !== ids[7]).toSorted())
+    expect(eventsOf('swept')).toMatchObject([{ parked: 119 }])
+    const parkedIds = eventsOf('parked').map(({ letter }) => letter.id)
+    expect(parkedIds.toSorted()).toEqual(ids.filter((id) => id !== ids[7]).toSorted())
     await dlq.close()
   })
 
@@ -347,10 +347,10 @@ describe('Sweeper', () => {
 
   it('limits its queries, regardless of the length of a dependency chain', async () => {
     const { dlq, clock, store } = await aQueue()
-    let asked = 0
+    let queries = 0
     const find = store.find.bind(store) as (query?: LetterQuery) => Promise<never>
     store.find = (query?: LetterQuery) => {
-      asked += 1
+      queries += 1
       return find(query)
     }
     dlq.handle('a', () => {})
@@ -361,7 +361,7 @@ describe('Sweeper', () => {
     await store.add(row)
     dlq.start()
     await clock.advance(10)
-    expect(asked).toBeLessThan(200)
+    expect(queries).toBeLessThan(200)
     await dlq.close()
   })
 })

@@ -13,7 +13,7 @@ import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
 
-describe.skipIf(server.missing)('the documents', () => {
+describe.skipIf(server.missing)('documents of letters', () => {
   const indices = new Indices(server.url)
   let store: OpenSearchStore
 
@@ -27,7 +27,7 @@ describe.skipIf(server.missing)('the documents', () => {
     await indices.remove()
   })
 
-  const query = async (body: object): Promise<string[]> => {
+  const searchIds = async (body: object): Promise<string[]> => {
     await indices.refresh()
     const { hits } = await request<{ hits: { hits: { _id: string }[] } }>(
       server.url,
@@ -38,26 +38,26 @@ describe.skipIf(server.missing)('the documents', () => {
     return hits.hits.map(({ _id: id }) => id).toSorted()
   }
 
-  describe('answer the queries of the workflow design unchanged', () => {
+  describe('support the queries of the workflow design', () => {
     it('find all exhausted tasks', async () => {
       const letters = [aLetter({ state: 'exhausted' }), aLetter(), aLetter({ state: 'exhausted' })]
       await store.add(letters)
-      const found = await query({ query: { term: { 'status.keyword': 'exhausted' } } })
-      assert.deepEqual(found, [letters[0]!.id, letters[2]!.id])
+      const ids = await searchIds({ query: { term: { 'status.keyword': 'exhausted' } } })
+      assert.deepEqual(ids, [letters[0]!.id, letters[2]!.id])
     })
 
     it('find tasks by error category, with the names of the design', async () => {
       const letters = categories.map((category) => aLetter({ category }))
       await store.add(letters)
-      const categoriesOf = async (word: string): Promise<string[]> => {
-        const found = await query({ query: { term: { 'error_category.keyword': word } } })
-        return letters.filter(({ id }) => found.includes(id)).map(({ category }) => category)
+      const findCategories = async (name: string): Promise<string[]> => {
+        const ids = await searchIds({ query: { term: { 'error_category.keyword': name } } })
+        return letters.filter(({ id }) => ids.includes(id)).map(({ category }) => category)
       }
-      assert.deepEqual(await categoriesOf('transient'), ['transient', 'rate-limit', 'dependency'])
-      assert.deepEqual(await categoriesOf('network'), ['network', 'timeout'])
-      assert.deepEqual(await categoriesOf('permanent'), ['permanent', 'unknown'])
-      for (const word of ['resource', 'permission', 'validation'])
-        assert.deepEqual(await categoriesOf(word), [word])
+      assert.deepEqual(await findCategories('transient'), ['transient', 'rate-limit', 'dependency'])
+      assert.deepEqual(await findCategories('network'), ['network', 'timeout'])
+      assert.deepEqual(await findCategories('permanent'), ['permanent', 'unknown'])
+      for (const name of ['resource', 'permission', 'validation'])
+        assert.deepEqual(await findCategories(name), [name])
       for (const letter of letters)
         assert.deepEqual(
           (await store.find({ category: letter.category })).items.map(({ id }) => id),
@@ -76,7 +76,7 @@ describe.skipIf(server.missing)('the documents', () => {
       const letters = [aLetter({ source: { ...source, targets: ['repo'] }, payload }), aLetter()]
       await store.add(letters)
       for (const field of ['task_id', 'task_id.keyword'])
-        assert.deepEqual(await query({ query: { term: { [field]: 'WF_abc-123' } } }), [
+        assert.deepEqual(await searchIds({ query: { term: { [field]: 'WF_abc-123' } } }), [
           letters[0]!.id,
         ])
       assert.deepEqual(
@@ -90,30 +90,32 @@ describe.skipIf(server.missing)('the documents', () => {
     })
 
     it('find tasks ready for retry in the next hour', async () => {
-      const inMs = (ms: number): string => toTimestamp(Date.now() + ms)
-      const letters = [600_000, 7_200_000, -60_000].map((ms) => aLetter({ retryAt: inMs(ms) }))
+      const timestampIn = (ms: number): string => toTimestamp(Date.now() + ms)
+      const letters = [600_000, 7_200_000, -60_000].map((ms) =>
+        aLetter({ retryAt: timestampIn(ms) }),
+      )
       await store.add(letters)
-      const found = await query({ query: { range: { next_retry_at: { lte: 'now+1h' } } } })
-      assert.deepEqual(found, [letters[0]!.id, letters[2]!.id])
+      const ids = await searchIds({ query: { range: { next_retry_at: { lte: 'now+1h' } } } })
+      assert.deepEqual(ids, [letters[0]!.id, letters[2]!.id])
     })
 
-    it('have its fields, each of its type', async () => {
+    it('have the fields and the types of the design', async () => {
       const path = `/${indices.prefix}-letters/_mapping`
       type Mapping = Record<string, { mappings: { properties: Record<string, { type: string }> } }>
       const mapping = await request<Mapping>(server.url, 'GET', path)
       const { properties } = Object.values(mapping)[0]!.mappings
       const types = Object.entries(properties).map(([name, { type }]) => `${name} ${type}`)
-      const wanted =
+      const expected =
         'task_id keyword,repos keyword,error text,failed_at date,retry_count long,max_retries long,retry_policy keyword,next_retry_at date,status keyword,error_category keyword,last_error text,total_attempts long,updated_at date'
       assert.deepEqual(
-        wanted.split(',').filter((one) => !types.includes(one)),
+        expected.split(',').filter((field) => !types.includes(field)),
         [],
       )
       assert.ok(properties['task'] && properties['metadata'])
     })
   })
 
-  const findsThoseThatMatch = async (letters: DeadLetter[], text: string): Promise<void> => {
+  const expectMatches = async (letters: DeadLetter[], text: string): Promise<void> => {
     const expected = letters.filter((letter) => matches(letter, { text })).map(({ id }) => id)
     const { items } = await store.find({ text, order: 'oldest', limit: 1000 })
     assert.deepEqual(
@@ -123,36 +125,36 @@ describe.skipIf(server.missing)('the documents', () => {
     )
   }
 
-  it('are not written for a letter that JSON cannot represent, which does not stop others', async () => {
-    const odd = aLetter({ metadata: { big: 1n as unknown as number } })
-    const [good, bad] = await Promise.allSettled([store.add([aLetter()]), store.add([odd])])
+  it('are not written for a letter that JSON cannot represent; letters of other calls are written', async () => {
+    const unsupported = aLetter({ metadata: { big: 1n as unknown as number } })
+    const [good, bad] = await Promise.allSettled([store.add([aLetter()]), store.add([unsupported])])
     assert.equal(good.status, 'fulfilled')
     assert.equal((bad as { reason?: { code?: string } }).reason?.code, 'INVALID_INPUT')
   })
 
   it.each([{}, { dedupeKey: 'a key' }])(
-    'are not written for a letter that the server rejects, which does not fail those of other callers: %j',
+    'are not written for a letter that the server rejects; letters of other calls are written: %j',
     async (keyed) => {
       const good = [aLetter(), aLetter({ ...keyed, queue: 'others' })]
       const bad = aLetter({ ...keyed, attempts: 1e30 })
-      const before = await captures()
-      const [first, refused, second] = await Promise.allSettled(
+      const before = await countCaptures()
+      const [first, rejected, second] = await Promise.allSettled(
         [good[0]!, bad, good[1]!].map((letter) => store.add([letter])),
       )
       assert.deepEqual([first!.status, second!.status], ['fulfilled', 'fulfilled'])
-      assert.equal((refused as { reason?: { code?: string } }).reason?.code, 'INVALID_INPUT')
+      assert.equal((rejected as { reason?: { code?: string } }).reason?.code, 'INVALID_INPUT')
       const ids = [good[0]!, bad, good[1]!].map(({ id }) => id)
       assert.deepEqual(await store.get(ids), good)
-      assert.equal(await captures(), before + 2)
+      assert.equal(await countCaptures(), before + 2)
     },
   )
 
-  const captures = async (): Promise<number> =>
+  const countCaptures = async (): Promise<number> =>
     (await store.totals())
       .filter(({ action }) => action === 'capture')
       .reduce((sum, { count }) => sum + count, 0)
 
-  it('are found by a part of a word, as in every store', async () => {
+  it('are found by a part of a word', async () => {
     const letters = mixedLetters()
     await store.add(letters)
     for (const text of [
@@ -169,12 +171,12 @@ describe.skipIf(server.missing)('the documents', () => {
       'efu',
       'econn',
     ]) {
-      await findsThoseThatMatch(letters, text)
+      await expectMatches(letters, text)
     }
   })
 
-  it('are found by a long repetitive text, and only by the whole of it', async () => {
-    const saying = (message: string): DeadLetter =>
+  it('are found by a long repetitive text only if they contain all of it', async () => {
+    const letterWithMessage = (message: string): DeadLetter =>
       aLetter({ failure: { ...aLetter().failure, message } })
     const fox = `${'x'.repeat(199)}\u{1f98a}`
     const letters = [
@@ -182,11 +184,11 @@ describe.skipIf(server.missing)('the documents', () => {
       `b${'A'.repeat(1999)}b`,
       '*'.repeat(400),
       `${fox}${'y'.repeat(300)}`,
-    ].map(saying)
+    ].map(letterWithMessage)
     await store.add(letters)
     const strings = ['a'.repeat(1999), 'A'.repeat(2000), '*'.repeat(400), '*'.repeat(401)]
     for (const text of [...strings, `${fox}${'y'.repeat(200)}`, fox]) {
-      await findsThoseThatMatch(letters, text)
+      await expectMatches(letters, text)
     }
   })
 
@@ -201,8 +203,8 @@ describe.skipIf(server.missing)('the documents', () => {
     const bytes = new TextEncoder().encode('{"invoice":"zebra-4711"}')
     const payload = { bytes, contentType: 'application/json', size: bytes.length, version: 1 }
     const letter = aLetter({ failure, payload })
-    const sealed = aLetter({ payload: { ...payload, keyId: 'k1' } })
-    await store.add([letter, sealed, aLetter({ queue: 'mail' })])
+    const encrypted = aLetter({ payload: { ...payload, keyId: 'k1' } })
+    await store.add([letter, encrypted, aLetter({ queue: 'mail' })])
     const search = async (text: string, allowed = false): Promise<string[]> =>
       (await store.search(text, { payload: allowed })).map(({ id }) => id)
     assert.deepEqual(await search('disk FULL'), [letter.id])
@@ -214,45 +216,45 @@ describe.skipIf(server.missing)('the documents', () => {
     assert.deepEqual(await search('" OR * ) AND ('), [])
   })
 
-  describe('when one was changed manually', () => {
+  describe('after a manual change', () => {
     const edit = (id: string, doc: object): Promise<unknown> =>
       request(server.url, 'POST', `/${indices.prefix}-letters/_update/${id}?refresh=true`, { doc })
 
     it.each([
-      ['its letter', { head: '{"letter":{"id":"x","state":"parked"},"waitsFor":[]}' }],
-      ['its letter, which is no JSON any more', { head: '{' }],
-      ['its payload', { payload: 'AAAA' }],
-      ['its history', { history: '[]' }],
-      ['a search field', { status: 'exhausted' }],
-      ['its checksums', { sums: null }],
-    ])('in %s, it is shown as corrupt, and others are not', async (_, doc) => {
-      const [damaged, sound] = [aLetter(), aLetter()]
-      await store.add([damaged, sound])
+      ['of the letter', { head: '{"letter":{"id":"x","state":"parked"},"waitsFor":[]}' }],
+      ['of the letter to invalid JSON', { head: '{' }],
+      ['of the payload', { payload: 'AAAA' }],
+      ['of the history', { history: '[]' }],
+      ['of a search field', { status: 'exhausted' }],
+      ['of the checksums', { sums: null }],
+    ])('%s, the letter is returned as corrupt, and others are unchanged', async (_, doc) => {
+      const [damaged, intact] = [aLetter(), aLetter()]
+      await store.add([damaged, intact])
       await edit(damaged.id, doc)
-      const [shown, other] = await store.get([damaged.id, sound.id])
-      assert.equal(typeof shown!.corrupt, 'string')
-      assert.equal(shown!.id, damaged.id)
-      assert.deepEqual(other, sound)
+      const [corrupt, other] = await store.get([damaged.id, intact.id])
+      assert.equal(typeof corrupt!.corrupt, 'string')
+      assert.equal(corrupt!.id, damaged.id)
+      assert.deepEqual(other, intact)
       const { items } = await store.find({ payload: true })
       assert.equal(items.length, 2)
       assert.equal(items.filter(({ corrupt }) => corrupt === undefined).length, 1)
       assert.equal((await store.find({})).items.length, 2)
     })
 
-    it('it can be parked, stays marked, and can be removed', async () => {
+    it('the letter can be parked, stays corrupt, and can be removed', async () => {
       const letter = aLetter()
       await store.add([letter])
       await edit(letter.id, { payload: 'AAAA' })
-      const [shown] = await store.get([letter.id])
+      const [corrupt] = await store.get([letter.id])
       const by = { at: letter.updatedAt, actor: 'ada', guard: 'version' } as const
-      const parked = park(shown!, by, { reason: 'malformed' })
+      const parked = park(corrupt!, by, { reason: 'malformed' })
       assert.deepEqual(await store.apply([parked]), ['written'])
       const [after] = await store.get([letter.id])
-      assert.deepEqual([after!.state, after!.corrupt], ['parked', shown!.corrupt])
+      assert.deepEqual([after!.state, after!.corrupt], ['parked', corrupt!.corrupt])
       assert.equal(await store.remove({ ids: [letter.id] }), 1)
     })
 
-    it('in a field by which it would be claimed, it is claimed by its true state', async () => {
+    it('of the fields for claims, a letter that is not due is not claimed', async () => {
       const letter = aLetter({ state: 'resolved' })
       await store.add([letter])
       await edit(letter.id, { status: 'pending', due_ms: 0, claim_score: 0 })

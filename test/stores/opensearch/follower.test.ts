@@ -13,16 +13,16 @@ import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { runStoreContract } from '../../contract/run-store-contract.ts'
 import { backend } from '../../servers/servers.ts'
 import { temporaryDirectory } from '../sqlite/sqlite-bench.ts'
-import { Front } from './front.ts'
+import { FaultyProxy } from './faulty-proxy.ts'
 import { pausing } from '../bench.ts'
 import { request, Indices } from './opensearch-bench.ts'
 
 const server = backend('opensearch')
-const patience = { timeout: 20_000 }
+const waitOptions = { timeout: 20_000 }
 
 /** An index that accepts everything and finds nothing. */
-const deafIndex: SearchIndex = {
-  name: 'deaf',
+const emptyIndex: SearchIndex = {
+  name: 'empty',
   open: async () => {},
   close: async () => {},
   feed: async () => [],
@@ -33,11 +33,11 @@ const deafIndex: SearchIndex = {
 
 runStoreContract('a followed store', async () => {
   const clock = fakeClock()
-  const store = follow(memoryStore({ clock }), deafIndex, { clock })
+  const store = follow(memoryStore({ clock }), emptyIndex, { clock })
   await store.open()
-  // Its first full comparison writes a record, which no check expects.
+  // The first full comparison writes a record, which the contract does not expect.
   await store.caughtUp()
-  await store.records.remove('search-index', 'deaf')
+  await store.records.remove('search-index', 'empty')
   return {
     store,
     now: () => clock.now(),
@@ -46,12 +46,12 @@ runStoreContract('a followed store', async () => {
   }
 })
 
-it('a followed store has the methods of the store behind it, and no others', async () => {
+it('a followed store has the optional methods of its store, and no others', async () => {
   const report = { examples: ['one'] }
-  const truth = passThrough(memoryStore(), { fsck: async () => report as DriftReport })
-  const store = follow(truth, deafIndex)
-  assert.equal(await store.fsck?.(), report)
-  assert.equal('within' in store, false)
+  const store = passThrough(memoryStore(), { fsck: async () => report as DriftReport })
+  const followed = follow(store, emptyIndex)
+  assert.equal(await followed.fsck?.(), report)
+  assert.equal('within' in followed, false)
 })
 
 describe.skipIf(server.missing)('an index that follows a store', () => {
@@ -64,99 +64,102 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
   afterAll(() => indices.remove())
 
   const clock = fakeClock()
-  const indexNow = (url = server.url): SearchIndex =>
+  const createIndex = (url = server.url): SearchIndex =>
     openSearchIndex({ url, prefix: indices.prefix, clock: pausing(clock) })
-  const followed = (truth: Store, url?: string): FollowedStore => {
-    const store = follow(truth, indexNow(url), { clock })
-    opened.push(store)
-    return store
+  const followStore = (store: Store, url?: string): FollowedStore => {
+    const followed = follow(store, createIndex(url), { clock })
+    opened.push(followed)
+    return followed
   }
-  const person = { at: '2026-01-02T00:00:00.000Z', actor: 'ada', guard: 'version' } as const
-  const failing = (message: string) =>
+  const byPerson = { at: '2026-01-02T00:00:00.000Z', actor: 'ada', guard: 'version' } as const
+  const letterWithMessage = (message: string) =>
     aLetter({
       failure: { name: 'E', message, causes: [], at: '2026-01-01T00:00:00.000Z' },
     })
-  const idsOf = async (store: FollowedStore, text: string): Promise<string[]> => {
+  const searchIds = async (store: FollowedStore, text: string): Promise<string[]> => {
     await store.caughtUp()
     await indices.refresh()
     return (await store.search(text)).map(({ id }) => id)
   }
 
   it('finds added letters as the store has them, and not removed ones', async () => {
-    const store = followed(memoryStore({ clock }))
+    const store = followStore(memoryStore({ clock }))
     await store.open()
-    const [kept, gone] = [failing('a crooked wheel'), failing('another crooked wheel')]
-    await store.add([kept, gone])
-    assert.deepEqual((await idsOf(store, 'crooked')).toSorted(), [kept.id, gone.id])
-    await store.remove({ ids: [gone.id] })
-    await store.apply([resolve(kept, person)])
-    assert.deepEqual(await idsOf(store, 'wheel crooked'), [kept.id])
-    const [found] = await store.search('crooked')
-    assert.equal(found!.state, 'resolved')
+    const [changed, removed] = [
+      letterWithMessage('a crooked wheel'),
+      letterWithMessage('another crooked wheel'),
+    ]
+    await store.add([changed, removed])
+    assert.deepEqual((await searchIds(store, 'crooked')).toSorted(), [changed.id, removed.id])
+    await store.remove({ ids: [removed.id] })
+    await store.apply([resolve(changed, byPerson)])
+    assert.deepEqual(await searchIds(store, 'wheel crooked'), [changed.id])
+    const [letter] = await store.search('crooked')
+    assert.equal(letter!.state, 'resolved')
     assert.deepEqual(await store.search('crooked', { among: { state: 'pending' } }), [])
   })
 
-  it('answers a search before the index was created', async () => {
-    const store = followed(memoryStore({ clock }))
+  it('finds no letters before the index is created', async () => {
+    const store = followStore(memoryStore({ clock }))
     await store.open()
     assert.deepEqual(await store.search('crooked'), [])
   })
 
-  it('notices letters removed by filter', async () => {
-    const store = followed(memoryStore({ clock }))
+  it('drops letters that were removed by a filter', async () => {
+    const store = followStore(memoryStore({ clock }))
     await store.open()
-    await store.add([failing('one crooked'), failing('two crooked')])
-    assert.equal((await idsOf(store, 'crooked')).length, 2)
+    await store.add([letterWithMessage('one crooked'), letterWithMessage('two crooked')])
+    assert.equal((await searchIds(store, 'crooked')).length, 2)
     await store.remove({ queue: 'orders' })
-    assert.deepEqual(await idsOf(store, 'crooked'), [])
+    assert.deepEqual(await searchIds(store, 'crooked'), [])
     await indices.refresh()
     assert.equal(await indices.count('search'), 0)
   })
 
-  it('never blocks the store while it is unreachable, reports it, and catches up', async () => {
-    const front = new Front(server.url)
-    const store = followed(memoryStore({ clock }), await front.open())
+  it('never blocks the store while the index is unreachable, reports the outage, and catches up', async () => {
+    const proxy = new FaultyProxy(server.url)
+    const store = followStore(memoryStore({ clock }), await proxy.open())
     await store.open()
     await store.caughtUp()
-    front.fate = () => 'cut'
-    const letter = failing('while away')
+    proxy.actionFor = () => 'cut'
+    const letter = letterWithMessage('while away')
     assert.deepEqual(await store.add([letter]), [{ kind: 'added' }])
     const health = await vi.waitFor(async () => {
-      const now = await store.health()
-      assert.match(now.problems[0] ?? '', /search: .*cannot be reached/)
-      return now
-    }, patience)
+      const current = await store.health()
+      assert.match(current.problems[0] ?? '', /search: .*cannot be reached/)
+      return current
+    }, waitOptions)
     assert.equal(health.ok, true)
     assert.match(health.checks['search']!, /1 changes pending/)
-    front.fate = () => 'pass'
-    const caught = store.caughtUp()
+    proxy.actionFor = () => 'pass'
+    const caughtUp = store.caughtUp()
     await clock.advance(120_000)
-    await caught
-    assert.deepEqual(await idsOf(store, 'away'), [letter.id])
+    await caughtUp
+    assert.deepEqual(await searchIds(store, 'away'), [letter.id])
     assert.deepEqual((await store.health()).problems, [])
     await store.close()
-    await front.close()
+    await proxy.close()
   })
 
   it('finds missed changes after a restart, in both directions', async () => {
     const folder = await temporaryDirectory()
     const path = join(folder.path, 'letters.db')
-    const first = followed(sqliteStore({ path, clock }))
+    const first = followStore(sqliteStore({ path, clock }))
     await first.open()
-    const [changed, removed] = [failing('missed one'), failing('missed two')]
+    const [changed, removed] = [letterWithMessage('missed one'), letterWithMessage('missed two')]
     await first.add([changed, removed])
     await first.caughtUp()
     await first.close()
-    const behind = sqliteStore({ path, clock })
-    await behind.open()
-    const unseen = failing('missed three')
-    await behind.add([unseen])
-    await behind.remove({ ids: [removed.id] })
-    await behind.apply([resolve(changed, person)])
-    await behind.close()
-    const second = followed(sqliteStore({ path, clock }))
+    const unfollowed = sqliteStore({ path, clock })
+    await unfollowed.open()
+    const added = letterWithMessage('missed three')
+    await unfollowed.add([added])
+    await unfollowed.remove({ ids: [removed.id] })
+    await unfollowed.apply([resolve(changed, byPerson)])
+    await unfollowed.close()
+    const second = followStore(sqliteStore({ path, clock }))
     await second.open()
-    assert.deepEqual((await idsOf(second, 'missed')).toSorted(), [changed.id, unseen.id])
+    assert.deepEqual((await searchIds(second, 'missed')).toSorted(), [changed.id, added.id])
     assert.deepEqual(
       (await second.search('missed', { among: { state: 'resolved' } })).map(({ id }) => id),
       [changed.id],
@@ -168,9 +171,9 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
   })
 
   it('does not replace a newer version by an older one', async () => {
-    const index = indexNow()
+    const index = createIndex()
     await index.open()
-    const letter = failing('the older')
+    const letter = letterWithMessage('the older')
     const newer = { ...letter, version: 5, failure: { ...letter.failure, message: 'the newer' } }
     await index.feed([newer])
     assert.deepEqual(await index.feed([letter]), [])
@@ -179,7 +182,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
   })
 
   it('does not reject a letter because the index is closed', async () => {
-    const index = indexNow()
+    const index = createIndex()
     await index.open()
     await request(server.url, 'POST', `/${index.name}/_close`)
     try {
@@ -190,50 +193,58 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     }
   })
 
-  it('is recreated unchanged when it is deleted while it follows', async () => {
-    const store = followed(memoryStore({ clock }))
+  it('is recreated with the same mappings when it is deleted while in use', async () => {
+    const store = followStore(memoryStore({ clock }))
     await store.open()
     await store.caughtUp()
     const index = `/${indices.prefix}-search`
-    interface Made {
+    interface IndexInfo {
       mappings: object
     }
-    const [before] = Object.values(await request<Record<string, Made>>(server.url, 'GET', index))
+    const [before] = Object.values(
+      await request<Record<string, IndexInfo>>(server.url, 'GET', index),
+    )
     await request(server.url, 'DELETE', index)
-    const letter = failing('after the removal')
+    const letter = letterWithMessage('after the removal')
     await store.add([letter])
     await vi.waitFor(async () => {
       const { problems } = await store.health()
       assert.match(problems[0] ?? '', /search: .*deleted while in use/)
-    }, patience)
-    const caught = store.caughtUp()
+    }, waitOptions)
+    const caughtUp = store.caughtUp()
     await clock.advance(120_000)
-    await caught
-    assert.deepEqual(await idsOf(store, 'removal'), [letter.id])
-    const [after] = Object.values(await request<Record<string, Made>>(server.url, 'GET', index))
+    await caughtUp
+    assert.deepEqual(await searchIds(store, 'removal'), [letter.id])
+    const [after] = Object.values(
+      await request<Record<string, IndexInfo>>(server.url, 'GET', index),
+    )
     assert.deepEqual(after!.mappings, before!.mappings)
   })
 
   it('resumes its full comparison after a restart', async () => {
-    const truth = memoryStore({ clock })
+    const store = memoryStore({ clock })
     const letters = Array.from({ length: 1100 }, () => aLetter())
-    await truth.add(letters)
+    await store.add(letters)
     const name = `${indices.prefix}-search`
-    const { cursor } = await truth.find({ order: 'oldest', limit: 500 })
-    await truth.records.put('search-index', name, { cursor: cursor!, after: letters[499]!.id })
-    const asked: (string | undefined)[] = []
-    const index = indexNow()
+    const { cursor } = await store.find({ order: 'oldest', limit: 500 })
+    await store.records.put('search-index', name, { cursor: cursor!, after: letters[499]!.id })
+    const starts: (string | undefined)[] = []
+    const index = createIndex()
     const versions = index.versions.bind(index)
     index.versions = (after, last) => {
-      asked.push(after)
+      starts.push(after)
       return versions(after, last)
     }
-    const store = follow(truth, index, { clock })
-    opened.push(store)
-    await store.open()
-    await store.caughtUp()
+    const followed = follow(store, index, { clock })
+    opened.push(followed)
+    await followed.open()
+    await followed.caughtUp()
     const [middle, end] = [letters[499]!.id, letters[999]!.id]
-    assert.deepEqual(asked, [middle, end, undefined, middle, end], 'the rest, and then all')
+    assert.deepEqual(
+      starts,
+      [middle, end, undefined, middle, end],
+      'the rest, then a whole comparison',
+    )
     await indices.refresh()
     assert.equal(await indices.count('search'), 1100)
   })
@@ -245,12 +256,12 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     const { id } = await queue.enqueue({ type: 'wheels', payload: 1 }, new Error('a bent spoke'))
     await vi.waitFor(async () => {
       await indices.refresh()
-      const found = await queue.search('bent spoke')
+      const letters = await queue.search('bent spoke')
       assert.deepEqual(
-        found.map((letter) => letter.id),
+        letters.map((letter) => letter.id),
         [id],
       )
-    }, patience)
+    }, waitOptions)
     await queue.close()
     const plain = await DeadLetterQueue.open('memory:')
     await assert.rejects(plain.search('bent'), { code: 'INVALID_CONFIG' })

@@ -36,8 +36,8 @@ describe.skipIf(server.missing)(rewriteOldDocuments.name, { timeout: 60_000 }, (
   })
   afterEach(() => request(server.url, 'DELETE', `/${prefix}-*`))
 
-  /** The index of an older version: without the new fields, in its mapping and in its documents. */
-  async function toFormOne(index: string): Promise<void> {
+  /** Recreates an index in format 1: without the new fields, in its mapping and its documents. */
+  async function convertToFormat1(index: string): Promise<void> {
     await request(server.url, 'POST', `/${index}/_refresh`)
     const all = await request<{ hits: { hits: Raw[] } }>(server.url, 'POST', `/${index}/_search`, {
       size: 100,
@@ -48,7 +48,7 @@ describe.skipIf(server.missing)(rewriteOldDocuments.name, { timeout: 60_000 }, (
       Object.entries(letterFields).filter(([name]) => !newFields.includes(name)),
     )
     const word = { type: 'keyword', fields: { keyword: { type: 'keyword' } } }
-    const made = await request(server.url, 'PUT', `/${index}`, {
+    const created = await request(server.url, 'PUT', `/${index}`, {
       mappings: {
         dynamic: false,
         _meta: { redrive: 1 },
@@ -57,7 +57,7 @@ describe.skipIf(server.missing)(rewriteOldDocuments.name, { timeout: 60_000 }, (
       settings: { index: { number_of_shards: 1, number_of_replicas: 0 } },
       aliases: { [`${index}-writes`]: { is_write_index: true } },
     })
-    assert.deepEqual((made as { acknowledged?: boolean }).acknowledged, true)
+    assert.deepEqual((created as { acknowledged?: boolean }).acknowledged, true)
     for (const { _id: id, _source: source, _version: version } of all.hits.hits) {
       const old: Record<string, unknown> = {
         ...source,
@@ -71,38 +71,38 @@ describe.skipIf(server.missing)(rewriteOldDocuments.name, { timeout: 60_000 }, (
     }
   }
 
-  const formOf = async (index: string): Promise<unknown> => {
+  const readFormat = async (index: string): Promise<unknown> => {
     type Mapping = Record<string, { mappings: { _meta: { redrive: number } } }>
     const mapping = await request<Mapping>(server.url, 'GET', `/${index}/_mapping`)
     const { _meta: meta } = mapping[index]!.mappings
     return meta.redrive
   }
 
-  it('makes letters of form 1 searchable by their source ids, undamaged', async () => {
+  it('makes letters of format 1 searchable by their source ids, and leaves them unchanged', async () => {
     const letters = sourcedLetters()
     const before = openSearchStore({ url: server.url, prefix, alias: false })
     await before.open()
     await before.add(letters)
     await before.close()
-    await toFormOne(`${prefix}-letters`)
+    await convertToFormat1(`${prefix}-letters`)
     const after = openSearchStore({ url: server.url, prefix, alias: false })
     await after.open()
     assert.deepEqual(await after.get(letters.map(({ id }) => id)), letters)
     await findsBySource(after, letters)
-    assert.equal(await formOf(`${prefix}-letters`), 2)
+    assert.equal(await readFormat(`${prefix}-letters`), 2)
     assert.equal((await after.claim({ worker: 'w', limit: 10, leaseMs: 1000 })).letters.length, 6)
     await after.close()
   })
 
-  it('feeds a following index again', async () => {
-    const truth = memoryStore()
-    const open = () => follow(truth, openSearchIndex({ url: server.url, prefix, alias: false }))
-    const before = open()
+  it('is not needed for a search index, which is fed again', async () => {
+    const store = memoryStore()
+    const create = () => follow(store, openSearchIndex({ url: server.url, prefix, alias: false }))
+    const before = create()
     await before.open()
     await before.add(sourcedLetters())
     await before.caughtUp()
-    await toFormOne(`${prefix}-search`)
-    const after = open()
+    await convertToFormat1(`${prefix}-search`)
+    const after = create()
     const orphan = { task_id: '00000000-0000-7000-8000-000000000000', status: 'pending' }
     await request(
       server.url,
@@ -120,7 +120,7 @@ describe.skipIf(server.missing)(rewriteOldDocuments.name, { timeout: 60_000 }, (
       `/${prefix}-search/_count`,
     )
     assert.equal(count, sourcedLetters().length)
-    assert.equal(await formOf(`${prefix}-search`), 2)
+    assert.equal(await readFormat(`${prefix}-search`), 2)
     await after.close()
     await before.close()
   })

@@ -8,7 +8,7 @@ import { request, Indices } from './opensearch-bench.ts'
 const server = backend('opensearch')
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
 
-describe('an address', () => {
+describe('the URL of openSearchStore', () => {
   it('is rejected with the reason if invalid', () => {
     for (const url of ['nonsense', 'opensearch://', 'ftp://host', 'opensearch://host/UPPER'])
       assert.throws(
@@ -25,7 +25,7 @@ describe('an address', () => {
     )
   })
 
-  it('of an unreachable server fails at once, without its password', async () => {
+  it('of an unreachable server fails the open with an error that hides the password', async () => {
     const store = openSearchStore({ url: 'opensearch://ada:sesame@127.0.0.1:1/x' })
     await assert.rejects(store.open(), (error) => {
       assert.equal(codeOf(error), 'STORE_UNAVAILABLE')
@@ -37,32 +37,32 @@ describe('an address', () => {
   })
 })
 
-describe.skipIf(server.missing)('opening', () => {
-  const made: Indices[] = []
-  const fresh = (): Indices => {
+describe.skipIf(server.missing)('open', () => {
+  const created: Indices[] = []
+  const createIndices = (): Indices => {
     const indices = new Indices(server.url)
-    made.push(indices)
+    created.push(indices)
     return indices
   }
-  const storeOn = ({ url, prefix }: Indices) => openSearchStore({ url, prefix })
-  const refuses = async (indices: Indices, why: RegExp): Promise<void> => {
-    const store = storeOn(indices)
+  const createStore = ({ url, prefix }: Indices) => openSearchStore({ url, prefix })
+  const expectUnsafe = async (indices: Indices, reason: RegExp): Promise<void> => {
+    const store = createStore(indices)
     await assert.rejects(store.open(), (error) => {
       assert.equal(codeOf(error), 'STORE_UNSAFE')
-      assert.match((error as Error).message, why)
+      assert.match((error as Error).message, reason)
       return true
     })
     await store.close()
   }
 
   afterEach(async () => {
-    for (const indices of made.splice(0)) await indices.remove()
+    for (const indices of created.splice(0)) await indices.remove()
   })
 
-  const aliasesOf = async ({ prefix }: Indices): Promise<string[]> => {
+  const readAliases = async ({ prefix }: Indices): Promise<string[]> => {
     type Aliases = Record<string, { aliases: object }>
-    const found = await request<Aliases>(server.url, 'GET', `/${prefix}-letters/_alias`)
-    return Object.keys(found[`${prefix}-letters`]!.aliases).toSorted()
+    const aliases = await request<Aliases>(server.url, 'GET', `/${prefix}-letters/_alias`)
+    return Object.keys(aliases[`${prefix}-letters`]!.aliases).toSorted()
   }
 
   it.each([
@@ -70,18 +70,18 @@ describe.skipIf(server.missing)('opening', () => {
     ['?alias=off', {}, []],
     ['', { alias: false as const }, []],
   ])('adds the alias: %j %j', async (query, options, names) => {
-    const indices = fresh()
+    const indices = createIndices()
     const store = openSearchStore({ url: `${indices.url}/${indices.prefix}${query}`, ...options })
     await store.open()
     assert.deepEqual(
-      await aliasesOf(indices),
+      await readAliases(indices),
       [...names, `${indices.prefix}-letters-writes`].toSorted(),
     )
     await store.close()
   })
 
-  it('adds another alias, which hides drafts', async () => {
-    const indices = fresh()
+  it('adds a configured alias, which hides drafts', async () => {
+    const indices = createIndices()
     const { url, prefix } = indices
     const alias = `${prefix}-failed`
     const store = openSearchStore({ url, prefix, alias })
@@ -96,7 +96,7 @@ describe.skipIf(server.missing)('opening', () => {
   })
 
   it('does not change an index with the name of the alias', async () => {
-    const indices = fresh()
+    const indices = createIndices()
     const { url, prefix } = indices
     const alias = `${prefix}-taken`
     await request(url, 'PUT', `/${alias}/_doc/1?refresh=true`, { mine: true })
@@ -110,8 +110,8 @@ describe.skipIf(server.missing)('opening', () => {
   })
 
   it('creates the indices, from several processes at once', async () => {
-    const indices = fresh()
-    const stores = [1, 2, 3, 4].map(() => storeOn(indices))
+    const indices = createIndices()
+    const stores = [1, 2, 3, 4].map(() => createStore(indices))
     await Promise.all(stores.map((store) => store.open()))
     const letter = aLetter()
     await stores[0]!.add([letter])
@@ -119,19 +119,19 @@ describe.skipIf(server.missing)('opening', () => {
     await Promise.all(stores.map((store) => store.close()))
   })
 
-  it('returns everything after a restart: letters, counts, leases', async () => {
-    const indices = fresh()
-    const first = storeOn(indices)
+  it('keeps letters, totals, leases and records across a restart', async () => {
+    const indices = createIndices()
+    const first = createStore(indices)
     await first.open()
     const letters = [aLetter({ dedupeKey: 'k' }), aLetter({ state: 'parked' }), aLetter()]
     await first.add(letters)
     const { letters: claimed } = await first.claim({ worker: 'w', limit: 1, leaseMs: 60_000 })
     await first.records.put('kind', 'id', { a: 1 })
-    const [whole, totals] = [await first.get(letters.map(({ id }) => id)), await first.totals()]
+    const [stored, totals] = [await first.get(letters.map(({ id }) => id)), await first.totals()]
     await first.close()
-    const second = storeOn(indices)
+    const second = createStore(indices)
     await second.open()
-    assert.deepEqual(await second.get(letters.map(({ id }) => id)), whole)
+    assert.deepEqual(await second.get(letters.map(({ id }) => id)), stored)
     assert.deepEqual(await second.totals(), totals)
     assert.equal((await second.get([claimed[0]!.id]))[0]!.lease!.worker, 'w')
     assert.equal((await second.find({})).items.length, 3)
@@ -142,27 +142,27 @@ describe.skipIf(server.missing)('opening', () => {
   })
 
   it('rejects an index of a newer version', async () => {
-    const indices = fresh()
+    const indices = createIndices()
     const mappings = { _meta: { redrive: 99 } }
     await request(server.url, 'PUT', `/${indices.prefix}-letters`, { mappings })
-    await refuses(indices, /newer version/)
+    await expectUnsafe(indices, /newer version/)
   })
 
-  it('rejects a foreign index, and does not change it', async () => {
-    const indices = fresh()
+  it('rejects an index that does not belong to Redrive', async () => {
+    const indices = createIndices()
     await request(server.url, 'PUT', `/${indices.prefix}-letters`, {})
-    await refuses(indices, /does not belong to Redrive/)
+    await expectUnsafe(indices, /does not belong to Redrive/)
   })
 
   it('rejects an index that may lose acknowledged writes', async () => {
-    const indices = fresh()
+    const indices = createIndices()
     const settings = { index: { translog: { durability: 'async' } } }
     const mappings = { _meta: { redrive: 1 } }
     await request(server.url, 'PUT', `/${indices.prefix}-records`, { mappings, settings })
-    await refuses(indices, /durability/)
+    await expectUnsafe(indices, /durability/)
   })
 
-  const existing = async ({ prefix }: Indices): Promise<string[]> => {
+  const listIndices = async ({ prefix }: Indices): Promise<string[]> => {
     const path = `/${prefix}-*?expand_wildcards=all`
     return Object.keys(await request<object>(server.url, 'GET', path)).sort()
   }
@@ -171,41 +171,38 @@ describe.skipIf(server.missing)('opening', () => {
     ['letters', (store: OpenSearchStore) => store.add([aLetter()])],
     ['books', (store: OpenSearchStore) => store.add([aLetter({ dedupeKey: 'k' })])],
     ['records', (store: OpenSearchStore) => store.records.put('kind', 'id', 1)],
-  ] as const)(
-    'writes nothing to an index of %s that the server would create, once ours was deleted',
-    async (name, write) => {
-      const indices = fresh()
-      const store = storeOn(indices)
-      await store.open()
-      await write(store)
-      assert.deepEqual((await store.health()).problems, [])
-      const all = await existing(indices)
-      const index = `${indices.prefix}-${name}`
-      await request(server.url, 'DELETE', `/${index}`)
-      await assert.rejects(write(store), (error) => {
-        assert.equal(codeOf(error), 'STORE_UNAVAILABLE')
-        assert.match((error as Error).message, /deleted while in use, open the store again/)
-        return true
-      })
-      assert.deepEqual(
-        await existing(indices),
-        all.filter((one) => one !== index),
-      )
-      const { ok, problems } = await store.health()
-      assert.equal(ok, false)
-      assert.match(problems.join(), new RegExp(`${index} does not exist`))
-      await store.close()
-      const again = storeOn(indices)
-      await again.open()
-      await write(again)
-      assert.deepEqual((await again.health()).problems, [])
-      await again.close()
-    },
-  )
+  ] as const)('does not let the server recreate the deleted index of %s', async (name, write) => {
+    const indices = createIndices()
+    const store = createStore(indices)
+    await store.open()
+    await write(store)
+    assert.deepEqual((await store.health()).problems, [])
+    const all = await listIndices(indices)
+    const index = `${indices.prefix}-${name}`
+    await request(server.url, 'DELETE', `/${index}`)
+    await assert.rejects(write(store), (error) => {
+      assert.equal(codeOf(error), 'STORE_UNAVAILABLE')
+      assert.match((error as Error).message, /deleted while in use, open the store again/)
+      return true
+    })
+    assert.deepEqual(
+      await listIndices(indices),
+      all.filter((name) => name !== index),
+    )
+    const { ok, problems } = await store.health()
+    assert.equal(ok, false)
+    assert.match(problems.join(), new RegExp(`${index} does not exist`))
+    await store.close()
+    const again = createStore(indices)
+    await again.open()
+    await write(again)
+    assert.deepEqual((await again.health()).problems, [])
+    await again.close()
+  })
 
-  it('reports in its health that an index was replaced', async () => {
-    const indices = fresh()
-    const store = storeOn(indices)
+  it('reports a replaced index in health', async () => {
+    const indices = createIndices()
+    const store = createStore(indices)
     await store.open()
     const index = `/${indices.prefix}-letters`
     await request(server.url, 'DELETE', index)
@@ -218,14 +215,14 @@ describe.skipIf(server.missing)('opening', () => {
     await store.close()
   })
 
-  it('writes to indices that were created without an alias, and to one behind an alias', async () => {
-    const indices = fresh()
+  it('accepts an index without an alias for writes, and an index that is addressed by an alias', async () => {
+    const indices = createIndices()
     const { prefix } = indices
     const mappings = { dynamic: false, _meta: { redrive: 1 } }
     await request(server.url, 'PUT', `/${prefix}-records`, { mappings })
     const aliases = { [`${prefix}-letters`]: {} }
     await request(server.url, 'PUT', `/${prefix}-moved-letters`, { mappings, aliases })
-    const store = storeOn(indices)
+    const store = createStore(indices)
     await store.open()
     const letter = aLetter()
     await store.add([letter])

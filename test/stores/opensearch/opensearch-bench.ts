@@ -4,20 +4,20 @@ import { freshName } from '../../servers/servers.ts'
 import type { ClosableBench } from '../../contract/run-store-contract.ts'
 import { openBench, pausing } from '../bench.ts'
 
-/** Sends a request to the server directly, past the store. */
+/** Sends a request directly to the server, without the store. */
 export async function request<T = unknown>(
   url: string,
   method: string,
   path: string,
   body?: object,
 ): Promise<T> {
-  const answer = await fetch(`${url}${path}`, {
+  const response = await fetch(`${url}${path}`, {
     method,
     ...(body
       ? { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
       : {}),
   })
-  return (await answer.json()) as T
+  return (await response.json()) as T
 }
 
 /**
@@ -44,7 +44,7 @@ export class Indices {
   }
 
   async clear(): Promise<void> {
-    // It deletes what a search would find, so everything must be searchable first.
+    // The deletion finds documents by a search, so all writes must be visible to searches.
     await this.refresh()
     const query = { match_all: {} }
     const path = `/${this.prefix}-*/_delete_by_query?refresh=true&conflicts=proceed`

@@ -18,7 +18,7 @@ describe('Deltas', () => {
     expect(new Set(deltas.changed().map(({ code }) => code)).size).toBe(1)
   })
 
-  it('does not write what came to nothing', () => {
+  it('omits counts that add up to 0', () => {
     const deltas = new Deltas()
     deltas.count(7, row, ['a'], 1)
     deltas.count(7, row, [], -1)
@@ -27,7 +27,7 @@ describe('Deltas', () => {
     expect(deltas.changed()).toEqual([])
   })
 
-  it('keeps queues, cells and names apart', () => {
+  it('separates queues, cells and names', () => {
     const deltas = new Deltas()
     deltas.count(1, row, [], 1)
     deltas.count(2, row, [], 1)
@@ -41,7 +41,7 @@ describe('Deltas', () => {
     ])
   })
 
-  it('sums what happened, and keeps the most retries', () => {
+  it('sums totals, and keeps the maximum number of retries', () => {
     const deltas = new Deltas()
     const action = actionCode('resolve')
     deltas.totals(1, action, 2, { n: 1, retries: 3, maxRetries: 3, backoffMs: 10 })

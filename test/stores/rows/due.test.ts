@@ -13,25 +13,28 @@ const row = rowOf(pack(aLetter())[0])
 describe('dueOf', () => {
   it.each<[string, Partial<Row>, string | null]>([
     [
-      'a leased letter: when its lease ends',
+      'the end of the lease for a leased letter',
       { state: 1, leasedUntil: late, retryAt: middle },
       late,
     ],
-    ['a leased letter without an end: at its last change', { state: 1, updatedAt: middle }, middle],
-    ['a pending one: when it is to be retried', { state: 0, retryAt: late }, late],
-    ['a pending one with no such time: when it came', { state: 0, deadLetteredAt: early }, early],
+    ['the last change for a leased letter without an end', { state: 1, updatedAt: middle }, middle],
+    ['retryAt for a pending letter', { state: 0, retryAt: late }, late],
     [
-      'a parked one: when it was to be retried',
-      { state: stateCode('parked'), retryAt: late },
-      late,
+      'the capture time for a pending letter without retryAt',
+      { state: 0, deadLetteredAt: early },
+      early,
     ],
-    ['a parked one with no such time: never', { state: stateCode('parked') }, null],
-  ])('%s', (_, given, due) => {
+    ['retryAt for a parked letter', { state: stateCode('parked'), retryAt: late }, late],
+    ['null for a parked letter without retryAt', { state: stateCode('parked') }, null],
+  ])('returns %s', (_, given, due) => {
     const blank = { ...row, leasedUntil: null, retryAt: null }
     expect(dueOf({ ...blank, ...given })).toBe(due === null ? null : Date.parse(due))
   })
 
-  it.each(['soon', '0001-01-01T00:00:00.000Z'])('takes %s as long past', (retryAt) => {
-    expect(dueOf({ ...row, state: 0, retryAt })).toBe(0)
-  })
+  it.each(['soon', '0001-01-01T00:00:00.000Z'])(
+    'returns 0 for the invalid or early retryAt %s',
+    (retryAt) => {
+      expect(dueOf({ ...row, state: 0, retryAt })).toBe(0)
+    },
+  )
 })

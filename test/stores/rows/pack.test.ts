@@ -12,7 +12,7 @@ describe('pack', () => {
     'occurrences',
     'maxRetries',
     'replays',
-  ] as const)('refuses a letter whose %s is no number that can be written down', (name) => {
+  ] as const)('rejects a letter whose %s is not a finite number', (name) => {
     for (const value of [Number.NaN, Infinity, -Infinity])
       expect(() => pack(aLetter({ [name]: value }))).toThrow(
         expect.objectContaining({

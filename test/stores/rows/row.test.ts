@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { rowOf, rowWidth, seal, valuesOf } from '../../../src/stores/rows/row.ts'
 
 describe('rowOf', () => {
-  it('reads back what valuesOf wrote, column by column', () => {
+  it('reverses valuesOf, column by column', () => {
     const values = Array.from({ length: rowWidth }, (_, at) => `value ${at}`)
     expect(valuesOf(rowOf(values))).toEqual(values)
   })

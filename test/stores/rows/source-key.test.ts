@@ -13,7 +13,7 @@ describe('sourceKey', () => {
     ['x'.repeat(201), 'x'.repeat(200)],
     [`x${'🦊'.repeat(5000)}`, `x${'🦊'.repeat(99)}`],
     ['a\ud800', 'a\ufffd'],
-  ])('cuts between characters and is well-formed', (id, key) => {
+  ])('truncates between characters and is well-formed', (id, key) => {
     expect(sourceKey(id)).toBe(key)
   })
 })
@@ -39,13 +39,13 @@ describe('needsReading', () => {
     [{ sourceId: 'x'.repeat(201) }, true],
     [{ text: '' }, true],
     [{ metadata: { a: 1 } }, true],
-  ])('of %j is %s', (filter, expected) => {
+  ])('returns for %j: %s', (filter, expected) => {
     expect(needsReading(filter)).toBe(expected)
   })
 })
 
 describe('metadataTexts', () => {
-  it('are what JSON has for each key and value', () => {
+  it('returns the JSON of each key and value', () => {
     const metadata = { customer: 'a "b"', amount: 5, none: null }
     const rest = JSON.stringify({ occurrences: 1, metadata: { x: 1, ...metadata } })
     for (const text of metadataTexts({ metadata })) expect(rest).toContain(text)

@@ -18,7 +18,7 @@ const cell = {
 }
 
 describe('isCountable', () => {
-  it('is so for the fields that are counted, and for no other', () => {
+  it('is true only for filters by counted fields', () => {
     expect(isCountable({ queue: 'a', state: 'parked', category: 'network' })).toBe(true)
     expect(isCountable({ priority: ['low', 'high'], policy: 'never' })).toBe(true)
     expect(isCountable({ queue: 'a', tag: 'b' })).toBe(false)
@@ -38,11 +38,11 @@ describe('passes', () => {
     [{ priority: ['low', 'medium'] }, false],
     [{ policy: 'never' }, false],
     [{ state: [] }, false],
-  ])('%j: %s', (filter, expected) => {
+  ])('returns for %j: %s', (filter, expected) => {
     expect(passes(cellCodes(filter), cell)).toBe(expected)
   })
 
-  it('leaves archived letters out, unless their state or their ids are asked for', () => {
+  it('excludes archived letters unless the filter names their state or ids', () => {
     const among = (filter: LetterFilter): boolean =>
       passes(cellCodes(filter), { ...cell, state: archived })
     expect([among({}), among({ state: 'archived' }), among({ ids: ['a'] })]).toEqual([
@@ -54,7 +54,7 @@ describe('passes', () => {
 })
 
 describe('valuesOf', () => {
-  it('names each tag once, and otherwise one value', () => {
+  it('returns each tag once, and one value for other fields', () => {
     const letter = aLetter({ queue: 'q', tags: ['a', 'b', 'a'], policy: { kind: 'never' } })
     expect(valuesOf(letter, 'tag')).toEqual(['a', 'b'])
     expect(valuesOf(letter, 'queue')).toEqual(['q'])
@@ -64,7 +64,7 @@ describe('valuesOf', () => {
 })
 
 describe('wordOf', () => {
-  it('reads the codes of cells, also one that nobody knows', () => {
+  it('reads the codes of cells, and unknown codes as unknown', () => {
     expect(wordOf('category', cell.category)).toBe('network')
     expect(wordOf('policy', 99)).toBe('unknown')
   })

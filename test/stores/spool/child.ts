@@ -7,14 +7,14 @@ import { addSpool } from '../../../src/stores/spool/spool.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 
 /*
- * A process whose store is away: `child.ts FOLDER`. Eight callers keep letters in the spool, one
- * after another, until it is killed. What was acknowledged goes to stdout, one line each: the
- * caller, its number of the letter, the id.
+ * A process whose store is unreachable: `child.ts FOLDER`. Eight callers add letters to the spool,
+ * one after another, until it is killed. It prints a line for each acknowledged letter: the caller,
+ * the number of the letter, and its id.
  */
-const away = passThrough(memoryStore(), {
+const unreachable = passThrough(memoryStore(), {
   add: () => Promise.reject(new RedriveError('STORE_UNAVAILABLE', 'gone')),
 })
-const store = addSpool(away, { path: process.argv[2]! })
+const store = addSpool(unreachable, { path: process.argv[2]! })
 await store.open()
 
 await Promise.all(

@@ -66,7 +66,7 @@ const letters = [
 ]
 const idsOf = (some: readonly DeadLetter[]): string[] => some.map(({ id }) => id)
 
-describe('a disk backlog', () => {
+describe('DiskBacklog', () => {
   it('returns letters unchanged to the next process that opens the folder', async () => {
     await using folder = await aFolder()
     await writeFileOf(folder.path, letters)
@@ -93,7 +93,7 @@ describe('a disk backlog', () => {
     expect(exec.mock.calls.filter(([sql]) => sql === 'COMMIT')).toHaveLength(1)
   })
 
-  it('leaves the files of a running process alone', async () => {
+  it('does not touch the files of a running process', async () => {
     await using folder = await aFolder()
     const first = await openBacklog(folder.path)
     await first.append(letters)
@@ -131,7 +131,7 @@ describe('a disk backlog', () => {
     expect(idsOf(await drain(backlog))).toEqual(idsOf(large))
   })
 
-  it('refuses a letter that could not be read again', async () => {
+  it('rejects a letter that could not be read again', async () => {
     await using folder = await aFolder()
     const backlog = await openBacklog(folder.path)
     const task = { id: 'J1', description: 'd', source: 's', assignee: 'mia' }
@@ -142,7 +142,7 @@ describe('a disk backlog', () => {
     expect(readdirSync(folder.path)).toEqual([])
   })
 
-  it('refuses a folder with journals of an earlier version and names them', async () => {
+  it('rejects a folder with journals of an earlier version and names them', async () => {
     await using folder = await aFolder()
     const old = '01900000-0000-7000-8000-000000000000-000001.journal'
     writeFileSync(join(folder.path, old), 'letters')
@@ -154,7 +154,7 @@ describe('a disk backlog', () => {
   })
 })
 
-describe('damage', () => {
+describe('DiskBacklog with damage', () => {
   /** Opens a copy of a file in a folder of its own, with another letter written afterwards. */
   async function drainDamaged(bytes: Uint8Array) {
     await using folder = await aFolder()
@@ -195,7 +195,7 @@ describe('damage', () => {
     expect(setAside).toEqual({ damaged: 1, refused: 0, unreadable: 0 })
   })
 
-  it('that cuts a file short sets the file or the last letter aside', async () => {
+  it('that truncates a file sets the file or the last letter aside', async () => {
     await using folder = await aFolder()
     const whole = readFileSync(await writeFileOf(folder.path, letters))
     for (const length of [1, 50, 100, 4096, 5000, whole.length - 1]) {
@@ -205,14 +205,14 @@ describe('damage', () => {
     }
   })
 
-  it('of nothing: an empty file is from a process that died before its first letter', async () => {
+  it('is not reported for an empty file of a process that died before its first letter', async () => {
     const { drained, setAside } = await drainDamaged(new Uint8Array())
     expect({ drained, setAside }).toMatchObject({ drained: [], setAside: { damaged: 0 } })
   })
 })
 
-describe('a file with unexpected contents', () => {
-  it('has rows that are not letters set aside', async () => {
+describe('DiskBacklog with a file of unexpected contents', () => {
+  it('sets rows aside that are not letters', async () => {
     await using folder = await aFolder()
     const file = await writeFileOf(folder.path, letters)
     // 0x7b7d is {}, and 2745614147 is its checksum.
@@ -223,7 +223,7 @@ describe('a file with unexpected contents', () => {
     expect(events).toMatchObject([{ type: 'set-aside', what: 'refused' }])
   })
 
-  it('of a newer version stays as it is and does not stop the others', async () => {
+  it('leaves a file of a newer version unchanged and drains the others', async () => {
     await using folder = await aFolder()
     const file = await writeFileOf(folder.path, letters)
     change(file, 'PRAGMA user_version = 2')
@@ -241,8 +241,8 @@ describe('a file with unexpected contents', () => {
   })
 })
 
-describe('a file that cannot be opened', () => {
-  it('is tried again before the files behind it, and reported once', async () => {
+describe('DiskBacklog with a file that cannot be opened', () => {
+  it('retries it before later files, and reports it once', async () => {
     await using folder = await aFolder()
     const unblock = block(await writeFileOf(folder.path, letters.slice(0, 2)))
     const events: SpoolEvent[] = []
@@ -257,7 +257,7 @@ describe('a file that cannot be opened', () => {
     expect(await backlog.countSetAside()).toMatchObject({ unreadable: 0 })
   })
 
-  it('is left after some attempts, and drained after a later open', async () => {
+  it('skips it after some attempts, and drains it after a later open', async () => {
     await using folder = await aFolder()
     const unblock = block(await writeFileOf(folder.path, letters.slice(0, 2)))
     const first = await openBacklog(folder.path)
@@ -273,9 +273,9 @@ describe('a file that cannot be opened', () => {
   })
 })
 
-describe('a disk that fails', () => {
+describe('DiskBacklog on a failing disk', () => {
   it.skipIf(lacksStrace())(
-    'in any sync: every acknowledged letter is on disk',
+    'has every acknowledged letter on disk, whichever sync fails',
     async () => {
       await using folder = await aFolder()
       const script = join(import.meta.dirname, '../../faults/sync-trace-store.ts')
@@ -326,7 +326,7 @@ describe('a disk that fails', () => {
     expect(readdirSync(folder.path)).toHaveLength(2)
   })
 
-  it('acknowledges nothing after somebody removed the file', async () => {
+  it('acknowledges nothing after its file was removed', async () => {
     await using folder = await aFolder()
     const backlog = await openBacklog(folder.path)
     await backlog.append([letters[0]!])
@@ -354,7 +354,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 14 },
 )
 
-it('whatever happens to a disk backlog, each acknowledged letter comes once and in order', async () => {
+it('DiskBacklog returns each acknowledged letter once and in order after any sequence of faults', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (steps) => {
       await using folder = await aFolder()

@@ -9,10 +9,10 @@ import { fakeClock } from '../../../src/testing/index.ts'
 import { aFolder, aSpool } from './spool-bench.ts'
 
 /**
- * Runs a child on the folder, kills it once it has acknowledged so many letters, and answers what
- * it had.
+ * Runs a child on the folder, kills it after `count` acknowledged letters, and returns the lines of
+ * all acknowledged letters.
  */
-async function killedAfter(count: number, folder: string): Promise<string[]> {
+async function runAndKill(count: number, folder: string): Promise<string[]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'child.ts'), folder], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -26,14 +26,14 @@ async function killedAfter(count: number, folder: string): Promise<string[]> {
   return text.split('\n').slice(0, -1)
 }
 
-it('what was acknowledged before kill -9 is in the store after the drain, in order', async () => {
+it('letters acknowledged before kill -9 are in the store after the drain, in order', async () => {
   await using folder = await aFolder()
   const spool = join(folder.path, 'spool')
   const chance = fakeClock(0, 7)
   const ledger: string[] = []
   for (let round = 0; round < 3; round++) {
     const counts = [0, 1].map(() => 1 + Math.floor(chance.random() * 150))
-    ledger.push(...(await Promise.all(counts.map((count) => killedAfter(count, spool)))).flat())
+    ledger.push(...(await Promise.all(counts.map((count) => runAndKill(count, spool)))).flat())
   }
   const inner = sqliteStore({ path: join(folder.path, 'letters.db') })
   await using bench = await aSpool({ path: spool, clock: systemClock }, inner)
@@ -43,7 +43,7 @@ it('what was acknowledged before kill -9 is in the store after the drain, in ord
   const acknowledged = ledger.map((line) => line.split(' ')[2]!)
   expect(await inner.get(acknowledged)).toHaveLength(ledger.length)
   const lanes = new Map<string, number[]>()
-  for (const { lane, tags } of await inner.get(bench.its.given))
+  for (const { lane, tags } of await inner.get(bench.behaviour.addedIds))
     lanes.set(lane!, [...(lanes.get(lane!) ?? []), Number(tags[0])])
   expect(lanes.size).toBeGreaterThan(8)
   for (const numbers of lanes.values()) expect(numbers).toEqual(numbers.map((_, at) => at))

@@ -2,9 +2,8 @@ import { writeSync } from 'node:fs'
 import { DeadLetterQueue } from '../../../src/queue.ts'
 
 /*
- * A process that starts while its store is away, and never sees it: `late-child.ts URL SPOOL`. It
- * keeps letters until it is killed, and writes the number of each to stdout once it is
- * acknowledged.
+ * A process whose store is unreachable all the time: `late-child.ts URL SPOOL`. It captures letters
+ * until it is killed, and prints the number of each acknowledged one.
  */
 const [url, spoolPath] = process.argv.slice(2) as [string, string]
 const dlq = await DeadLetterQueue.open(url, { spoolPath })

@@ -12,7 +12,7 @@ import { lacksPrivate, privatePostgres, privateRedis } from '../../servers/priva
 import { backend } from '../../servers/servers.ts'
 import { aFolder } from './spool-bench.ts'
 
-/** A server that is away, and can be started. */
+/** A server that is stopped and can be started. */
 interface LateServer {
   url: string
   start: () => Promise<unknown>
@@ -26,8 +26,7 @@ const kinds: { kind: string; lacks: string | undefined; begin: () => Promise<Lat
   {
     kind: 'opensearch',
     lacks: backend('opensearch').missing,
-    // The shared server must not be stopped, so that a proxy stands before it that refuses
-    // connections.
+    // The shared server must not be stopped, so a proxy in front of it refuses connections.
     begin: async () => {
       const { url } = backend('opensearch')
       const place = opensearchPlace(url)
@@ -50,7 +49,7 @@ const kinds: { kind: string; lacks: string | undefined; begin: () => Promise<Lat
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, number) => number)
 
-describe.each(kinds)('a queue that starts while $kind is away', ({ lacks, begin }) => {
+describe.each(kinds)('a queue that starts while $kind is unreachable', ({ lacks, begin }) => {
   describe.skipIf(lacks)('', { timeout: 120_000 }, () => {
     let server: LateServer
     beforeAll(async () => {
@@ -58,7 +57,7 @@ describe.each(kinds)('a queue that starts while $kind is away', ({ lacks, begin 
     }, 120_000)
     afterAll(() => server?.remove(), 60_000)
 
-    it('captures to the spool, and redelivers in order once the server is there', async () => {
+    it('captures to the spool, and redelivers in order once the server is up', async () => {
       await using folder = await aFolder()
       await server.stop()
       const events: RedriveEvent[] = []
@@ -98,7 +97,7 @@ describe.each(kinds)('a queue that starts while $kind is away', ({ lacks, begin 
       await dlq.close()
     })
 
-    it('leaves its letters to the next process when it is killed before the server is there', async () => {
+    it('leaves its letters to the next process when it is killed before the server is up', async () => {
       await using folder = await aFolder()
       const spoolPath = join(folder.path, 'spool')
       await server.stop()

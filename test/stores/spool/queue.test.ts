@@ -13,13 +13,13 @@ import { passThrough } from '../../../src/stores/pass-through.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
 import { aFolder } from './spool-bench.ts'
 
-/** A queue on a store that is away until it is let. */
+/** A queue on a store that is unreachable while `outage.active`. */
 async function aQueue(options: QueueOptions) {
   const clock = fakeClock()
   const inner = memoryStore({ clock })
-  const is = { away: true }
+  const outage = { active: true }
   const add: Store['add'] = async (letters, capacity) => {
-    if (is.away) throw new RedriveError('STORE_UNAVAILABLE', 'connection refused')
+    if (outage.active) throw new RedriveError('STORE_UNAVAILABLE', 'connection refused')
     return inner.add(letters, capacity)
   }
   const events: RedriveEvent[] = []
@@ -31,13 +31,13 @@ async function aQueue(options: QueueOptions) {
   const until = async (type: RedriveEvent['type']): Promise<void> => {
     while (!events.some((event) => event.type === type)) await clock.advance(1000)
   }
-  return { dlq, is, clock, events, until }
+  return { dlq, outage, clock, events, until }
 }
 
-describe('a queue whose store is away', () => {
-  it('keeps letters in the spool, says so, and redelivers them when the store is back', async () => {
+describe('a queue whose store is unreachable', () => {
+  it('stores letters in the spool, reports it, and redelivers them once the store is reachable', async () => {
     await using folder = await aFolder()
-    const { dlq, is, events, until } = await aQueue({ spoolPath: folder.path })
+    const { dlq, outage, events, until } = await aQueue({ spoolPath: folder.path })
     const seen: unknown[] = []
     dlq.handle('mail', ({ input }) => void seen.push(input))
     dlq.start()
@@ -47,7 +47,7 @@ describe('a queue whose store is away', () => {
     const summary = await dlq.getSummary()
     expect(summary).toContain('- Waiting: 1 (')
     expect(summary).toContain(`- Oldest: ${letter.deadLetteredAt}`)
-    is.away = false
+    outage.active = false
     await until('resolved')
     expect(seen).toEqual([{ n: 1 }])
     expect(await dlq.metrics()).toMatchObject({ spool: { letters: 0, drained: 1 } })
@@ -56,7 +56,7 @@ describe('a queue whose store is away', () => {
     await dlq.close()
   })
 
-  it('rethrows the error of a guarded call, which is kept', async () => {
+  it('rethrows the error of a guarded call, and spools its letter', async () => {
     await using folder = await aFolder()
     const { dlq } = await aQueue({ spoolPath: folder.path })
     const failure = new Error('declined')
@@ -66,7 +66,7 @@ describe('a queue whose store is away', () => {
     await dlq.close()
   })
 
-  it('refuses letters where that is asked for, or where there is no place for them', async () => {
+  it('rejects letters with onStoreDown: fail, or without a spool folder', async () => {
     await using folder = await aFolder()
     for (const options of [{}, { spoolPath: folder.path, onStoreDown: 'fail' }] as const) {
       const { dlq } = await aQueue(options)
@@ -79,20 +79,20 @@ describe('a queue whose store is away', () => {
     expect(readdirSync(folder.path)).toEqual([])
   })
 
-  it('keeps them in memory where that is asked for, and is not well', async () => {
-    const { dlq, is, until } = await aQueue({ onStoreDown: 'memory' })
+  it('holds letters in memory with onStoreDown: memory, and reports it in health', async () => {
+    const { dlq, outage, until } = await aQueue({ onStoreDown: 'memory' })
     await dlq.enqueue({ type: 'a' }, new Error('b'))
     const { ok, problems } = await dlq.health()
     expect(ok).toBe(false)
     expect(problems).toEqual([expect.stringContaining('in memory only')])
-    is.away = false
+    outage.active = false
     await until('drained')
     await dlq.close()
   })
 })
 
-describe('the place of a spool', () => {
-  it('is beside the file of a durable store that was given by URL, for as long as it is needed', async () => {
+describe('the spool folder', () => {
+  it('is next to the file of a SQLite store opened by URL, and is removed on close', async () => {
     await using folder = await aFolder()
     const file = join(folder.path, 'letters.db')
     const dlq = await DeadLetterQueue.open(`sqlite:${file}`)
@@ -102,7 +102,7 @@ describe('the place of a spool', () => {
     expect(existsSync(`${file}-spool`)).toBe(false)
   })
 
-  it('must be given for any other', async () => {
+  it('is required for any other store', async () => {
     const refusal = { code: 'INVALID_CONFIG' }
     const store = await connect('memory:', systemClock)
     for (const given of ['memory:', store])
@@ -111,7 +111,7 @@ describe('the place of a spool', () => {
       )
   })
 
-  it('must be one that can be written to', async () => {
+  it('must be writable', async () => {
     await using folder = await aFolder()
     const url = `sqlite:${join(folder.path, 'letters.db')}`
     const opening = DeadLetterQueue.open(url, { spoolPath: '/dev/null/spool' })
@@ -121,7 +121,7 @@ describe('the place of a spool', () => {
     })
   })
 
-  it('does not change with a password, and does not tell it', () => {
+  it('does not depend on the password, and does not contain it', () => {
     const path = spoolPathOf('postgres://ada:secret@db/letters')
     expect(path).toBe(spoolPathOf('postgres://bob:other@db/letters'))
     expect(path).not.toBe(spoolPathOf('postgres://ada:secret@db/others'))
@@ -129,16 +129,16 @@ describe('the place of a spool', () => {
     expect(spoolPathOf('sqlite:///var/a.db')).toBe('/var/a.db-spool')
   })
 
-  it('can be looked at from outside', async () => {
+  it('can be inspected by another process', async () => {
     await using folder = await aFolder()
     const file = join(folder.path, 'letters.db')
     const { dlq } = await aQueue({ spoolPath: `${file}-spool` })
     expect(await inspectSpool(`sqlite:${file}`)).toMatchObject({ files: [], bytes: 0 })
     await dlq.enqueue({ type: 'a' }, new Error('b'))
     await dlq.close()
-    const sight = await inspectSpool(`sqlite:${file}`)
-    expect(sight).toMatchObject({ path: `${file}-spool`, damaged: 0, refused: 0 })
-    expect(sight.files).toHaveLength(1)
-    expect(sight.bytes).toBeGreaterThan(500)
+    const spool = await inspectSpool(`sqlite:${file}`)
+    expect(spool).toMatchObject({ path: `${file}-spool`, damaged: 0, refused: 0 })
+    expect(spool.files).toHaveLength(1)
+    expect(spool.bytes).toBeGreaterThan(500)
   })
 })

@@ -11,7 +11,7 @@ import { passThrough } from '../../../src/stores/pass-through.ts'
 import { addSpool, type SpooledStore, type SpoolOptions } from '../../../src/stores/spool/spool.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 
-/** A folder of its own, gone at the end of the scope. */
+/** A folder that is removed at the end of the scope. */
 export async function aFolder(): Promise<AsyncDisposable & { path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'redrive-spool-'))
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
@@ -27,27 +27,27 @@ export function block(file: string): () => void {
   }
 }
 
-/** `lost`: it keeps the letters, and says that it could not be reached. */
-export type Mood = 'well' | 'away' | 'hung' | 'lost'
+/** `reply-lost`: the letters are stored, and the call fails as if the store were unreachable. */
+export type Mode = 'ok' | 'unreachable' | 'hanging' | 'reply-lost'
 
-/** How the store behaves, and what was asked of it. */
+/** How the store behaves, and which letters were added. */
 export interface Behaviour {
-  mood: Mood
-  /** Ids in the order in which they were given to it, as often as they were. */
-  given: string[]
-  /** In place of its own `add`. */
+  mode: Mode
+  /** Ids of added letters, in the order of the calls. */
+  addedIds: string[]
+  /** Replaces the `add` of the store. */
   instead?: Store['add']
 }
 
-function moodyStore(store: Store, behaviour: Behaviour): Store {
+function faultyStore(store: Store, behaviour: Behaviour): Store {
   return passThrough(store, {
     add: async (letters: readonly DeadLetter[], capacity?: Capacity) => {
-      const { mood, given, instead } = behaviour
+      const { mode, addedIds, instead } = behaviour
       if (instead) return instead(letters, capacity)
-      if (mood === 'hung') return new Promise<never>(() => {})
-      if (mood !== 'away') given.push(...letters.map(({ id }) => id))
-      const results = mood === 'away' ? [] : await store.add(letters, capacity)
-      if (mood !== 'well') throw new RedriveError('STORE_UNAVAILABLE', 'it is gone')
+      if (mode === 'hanging') return new Promise<never>(() => {})
+      if (mode !== 'unreachable') addedIds.push(...letters.map(({ id }) => id))
+      const results = mode === 'unreachable' ? [] : await store.add(letters, capacity)
+      if (mode !== 'ok') throw new RedriveError('STORE_UNAVAILABLE', 'it is gone')
       return results
     },
     close: async () => {},
@@ -56,22 +56,22 @@ function moodyStore(store: Store, behaviour: Behaviour): Store {
 
 export interface SpoolBench extends AsyncDisposable {
   store: Store
-  its: Behaviour
+  behaviour: Behaviour
   spooled: SpooledStore
   clock: FakeClock
   events: SpoolEvent[]
-  heard: <T extends SpoolEvent['type']>(type: T) => Extract<SpoolEvent, { type: T }>[]
-  /** Lets time pass until an event of this type is heard; answers it. */
+  eventsOf: <T extends SpoolEvent['type']>(type: T) => Extract<SpoolEvent, { type: T }>[]
+  /** Lets time pass until an event of this type is emitted, and returns it. */
   until: <T extends SpoolEvent['type']>(type: T) => Promise<Extract<SpoolEvent, { type: T }>>
-  /** Closes it, and opens another on the same folder and store. */
+  /** Closes the spool and opens another one on the same folder and store. */
   reopen: (options?: Partial<SpoolOptions>) => Promise<SpooledStore>
 }
 
-/** A spool before a memory store, with the time of both in the hands of the test. */
+/** A spool in front of a memory store, both with a fake clock. */
 export async function aSpool(options: SpoolOptions = {}, inner?: Store): Promise<SpoolBench> {
   const clock = fakeClock()
-  const its: Behaviour = { mood: 'well', given: [] }
-  const store = moodyStore(inner ?? memoryStore({ clock }), its)
+  const behaviour: Behaviour = { mode: 'ok', addedIds: [] }
+  const store = faultyStore(inner ?? memoryStore({ clock }), behaviour)
   const events: SpoolEvent[] = []
   const open = async (others: Partial<SpoolOptions> = {}): Promise<SpooledStore> => {
     const emit = (event: SpoolEvent): unknown => events.push(event)
@@ -79,19 +79,19 @@ export async function aSpool(options: SpoolOptions = {}, inner?: Store): Promise
     await opened.open()
     return opened
   }
-  const heard = <T extends SpoolEvent['type']>(type: T): Extract<SpoolEvent, { type: T }>[] =>
+  const eventsOf = <T extends SpoolEvent['type']>(type: T): Extract<SpoolEvent, { type: T }>[] =>
     events.filter((event): event is Extract<SpoolEvent, { type: T }> => event.type === type)
   const bench: SpoolBench = {
     store,
-    its,
+    behaviour,
     spooled: await open(),
     clock,
     events,
-    heard,
+    eventsOf,
     until: async (type) => {
-      const before = heard(type).length
+      const before = eventsOf(type).length
       for (;;) {
-        const event = heard(type)[before]
+        const event = eventsOf(type)[before]
         if (event) return event
         await clock.advance(1000)
       }

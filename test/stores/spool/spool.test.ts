@@ -32,100 +32,100 @@ const idsOf = (letters: readonly DeadLetter[]): string[] => letters.map(({ id })
 const some = (count: number, overrides: Partial<DeadLetter> = {}): DeadLetter[] =>
   Array.from({ length: count }, () => aLetter(overrides))
 
-describe('while the store is away', () => {
-  it('letters wait on disk, and come to the store in their order once it is back', async () => {
+describe('a spool while the store is unreachable', () => {
+  it('holds letters on disk, and writes them to the store in order once it is reachable', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
-    const { store, its, spooled, clock } = bench
-    its.mood = 'away'
+    const { store, behaviour, spooled, clock } = bench
+    behaviour.mode = 'unreachable'
     const letters = some(700)
     for (let at = 0; at < letters.length; at += 100)
       expect(await spooled.add(letters.slice(at, at + 100))).toEqual(
         Array.from({ length: 100 }, () => added),
       )
-    expect(bench.heard('spooling')).toMatchObject([
+    expect(bench.eventsOf('spooling')).toMatchObject([
       { place: folder.path, error: { code: 'STORE_UNAVAILABLE' } },
     ])
     await clock.advance(60_000)
-    expect(its.given).toEqual([])
-    its.mood = 'well'
+    expect(behaviour.addedIds).toEqual([])
+    behaviour.mode = 'ok'
     expect(await bench.until('drained')).toMatchObject({ count: 700, duplicates: 0 })
-    expect(its.given).toEqual(idsOf(letters))
+    expect(behaviour.addedIds).toEqual(idsOf(letters))
     expect(await store.get(idsOf(letters))).toEqual(letters)
     expect(readdirSync(folder.path)).toEqual([])
     expect(await spooled.spool()).toMatchObject({ letters: 0, bytes: 0, drained: 700 })
     expect(clock.pending()).toBe(0)
   })
 
-  it('it is asked less and less often, and by one letter', async () => {
+  it('retries with growing delays, with one letter at a time', async () => {
     await using bench = await aSpool()
-    let asked = 0
-    bench.its.mood = 'away'
+    let attempts = 0
+    bench.behaviour.mode = 'unreachable'
     await bench.spooled.add(some(10))
-    bench.its.instead = async (letters) => {
-      asked += 1
+    bench.behaviour.instead = async (letters) => {
+      attempts += 1
       expect(letters).toHaveLength(1)
       throw new RedriveError('STORE_UNAVAILABLE', 'still gone')
     }
     for (let minute = 0; minute < 10; minute++) await bench.clock.advance(60_000)
-    expect(asked).toBeGreaterThan(15)
-    expect(asked).toBeLessThan(60)
+    expect(attempts).toBeGreaterThan(15)
+    expect(attempts).toBeLessThan(60)
   })
 
-  it('what it kept without a word is not kept twice', async () => {
+  it('does not store a letter twice whose acknowledgement was lost', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
-    bench.its.mood = 'lost'
+    bench.behaviour.mode = 'reply-lost'
     const letters = some(3)
     expect(await bench.spooled.add(letters)).toEqual([added, added, added])
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     expect(await bench.until('drained')).toMatchObject({ count: 3, duplicates: 3 })
     expect(await bench.store.tally('state')).toEqual(new Map([['pending', 3]]))
   })
 
-  it('one that does not answer counts as away after its time', async () => {
+  it('treats a store that does not respond in time as unreachable', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path, timeoutMs: 2000 })
-    bench.its.mood = 'hung'
+    bench.behaviour.mode = 'hanging'
     const adding = bench.spooled.add([aLetter()])
     await bench.clock.advance(1999)
     expect(bench.events).toEqual([])
     await bench.clock.advance(1)
     expect(await adding).toEqual([added])
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     await bench.until('drained')
   })
 
   it.each(['INVALID_INPUT', 'CLOSED', 'STORE_UNSAFE'] as const)(
-    'an answer of %s is no absence, and is passed on',
+    'passes on %s, which is not an outage',
     async (code) => {
       await using folder = await aFolder()
       await using bench = await aSpool({ path: folder.path })
-      bench.its.instead = () => Promise.reject(new RedriveError(code, 'no'))
+      bench.behaviour.instead = () => Promise.reject(new RedriveError(code, 'no'))
       await expect(bench.spooled.add([aLetter()])).rejects.toMatchObject({ code })
       expect(bench.events).toEqual([])
     },
   )
 
-  it('nothing else is kept from the caller', async () => {
+  it('passes other calls to the store', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     const [letter] = some(1)
     await bench.spooled.add([letter!])
     expect(await bench.spooled.get([letter!.id])).toEqual([])
   })
 })
 
-/** A spool before a store whose open does as `opens` says; without it, it is away. */
+/** A spool in front of a store whose open is `behaviour.open`; by default, it is unreachable. */
 async function aLateStore(options: SpoolOptions = {}, seed = 1) {
   const clock = fakeClock(0, seed)
   const inner = memoryStore({ clock })
-  const its: { open?: () => Promise<void>; opens: number } = { opens: 0 }
+  const behaviour: { open?: () => Promise<void>; opens: number } = { opens: 0 }
   const away = new RedriveError('STORE_UNAVAILABLE', 'nothing listens there')
   const open = (): Promise<void> => {
-    its.opens += 1
-    return its.open ? its.open() : Promise.reject(away)
+    behaviour.opens += 1
+    return behaviour.open ? behaviour.open() : Promise.reject(away)
   }
   const events: SpoolEvent[] = []
   const late = addSpool(passThrough(inner, { open }), {
@@ -136,37 +136,48 @@ async function aLateStore(options: SpoolOptions = {}, seed = 1) {
   const until = async (happened: () => boolean): Promise<void> => {
     while (!happened()) await clock.advance(1000)
   }
-  return { late, inner, its, clock, events, until, comeBack: () => (its.open = () => inner.open()) }
+  return {
+    late,
+    inner,
+    behaviour,
+    clock,
+    events,
+    until,
+    recover: () => (behaviour.open = () => inner.open()),
+  }
 }
 
-describe('a store that is away when it is opened', () => {
-  it.each(['on disk', 'in memory'])('is opened later, and gets what waited %s', async (where) => {
-    await using folder = await aFolder()
-    const options = where === 'on disk' ? { path: folder.path } : {}
-    const { late, inner, clock, events, until, comeBack } = await aLateStore(options)
-    await late.open()
-    expect(events).toMatchObject([{ type: 'error', during: 'opening the store' }])
-    const letters = some(300, { lane: 'a' })
-    for (const letter of letters) expect(await late.add([letter])).toEqual([added])
-    await clock.advance(120_000)
-    expect(await late.spool()).toMatchObject({ letters: 300, drained: 0 })
-    comeBack()
-    await until(() => events.some(({ type }) => type === 'drained'))
-    expect(events.at(-1)).toEqual({ type: 'drained', count: 300, duplicates: 0 })
-    expect(await inner.get(idsOf(letters))).toEqual(letters)
-    expect(
-      idsOf((await inner.find({ order: 'oldest', payload: true, limit: 1000 })).items),
-    ).toEqual(idsOf(letters))
-    expect(await late.health()).toMatchObject({ ok: true, problems: [] })
-    expect(await late.add([aLetter()])).toEqual([added])
-    expect(clock.pending()).toBe(0)
-    await late.close()
-  })
+describe('a store that is unreachable when it is opened', () => {
+  it.each(['on disk', 'in memory'])(
+    'is opened later, and receives the letters that waited %s',
+    async (where) => {
+      await using folder = await aFolder()
+      const options = where === 'on disk' ? { path: folder.path } : {}
+      const { late, inner, clock, events, until, recover } = await aLateStore(options)
+      await late.open()
+      expect(events).toMatchObject([{ type: 'error', during: 'opening the store' }])
+      const letters = some(300, { lane: 'a' })
+      for (const letter of letters) expect(await late.add([letter])).toEqual([added])
+      await clock.advance(120_000)
+      expect(await late.spool()).toMatchObject({ letters: 300, drained: 0 })
+      recover()
+      await until(() => events.some(({ type }) => type === 'drained'))
+      expect(events.at(-1)).toEqual({ type: 'drained', count: 300, duplicates: 0 })
+      expect(await inner.get(idsOf(letters))).toEqual(letters)
+      expect(
+        idsOf((await inner.find({ order: 'oldest', payload: true, limit: 1000 })).items),
+      ).toEqual(idsOf(letters))
+      expect(await late.health()).toMatchObject({ ok: true, problems: [] })
+      expect(await late.add([aLetter()])).toEqual([added])
+      expect(clock.pending()).toBe(0)
+      await late.close()
+    },
+  )
 
-  it('is opened also when no letter waits', async () => {
-    const { late, clock, until, comeBack } = await aLateStore()
+  it('is opened later even if no letter waits', async () => {
+    const { late, clock, until, recover } = await aLateStore()
     await late.open()
-    comeBack()
+    recover()
     const isOpen = async (): Promise<boolean> => (await late.health()).ok
     while (!(await isOpen())) await clock.advance(1000)
     await until(() => clock.pending() === 0)
@@ -174,16 +185,16 @@ describe('a store that is away when it is opened', () => {
     await late.close()
   })
 
-  it('is asked less and less often', async () => {
-    const { late, its, clock } = await aLateStore()
+  it('is retried with growing delays', async () => {
+    const { late, behaviour, clock } = await aLateStore()
     await late.open()
     for (let minute = 0; minute < 10; minute++) await clock.advance(60_000)
-    expect(its.opens).toBeGreaterThan(15)
-    expect(its.opens).toBeLessThan(60)
+    expect(behaviour.opens).toBeGreaterThan(15)
+    expect(behaviour.opens).toBeLessThan(60)
     await late.close()
   })
 
-  it('is not well and says why, and all verbs but add are refused until it is open', async () => {
+  it('reports the reason in health, and rejects all calls but add until it is open', async () => {
     const { late } = await aLateStore()
     await late.open()
     const words = 'the store could not be opened yet, and is tried again: nothing listens there'
@@ -221,21 +232,21 @@ describe('a store that is away when it is opened', () => {
   })
 
   it.each(['INVALID_CONFIG', 'INVALID_INPUT', 'STORE_UNSAFE'] as const)(
-    'for a reason of %s is a failure, and leaves nothing behind',
+    'rejects open with %s, and leaves nothing behind',
     async (code) => {
       await using folder = await aFolder()
-      const { late, its, clock } = await aLateStore({ path: join(folder.path, 'spool') })
-      its.open = () => Promise.reject(new RedriveError(code, 'refused'))
+      const { late, behaviour, clock } = await aLateStore({ path: join(folder.path, 'spool') })
+      behaviour.open = () => Promise.reject(new RedriveError(code, 'refused'))
       await expect(late.open()).rejects.toMatchObject({ code })
       expect(readdirSync(folder.path)).toEqual([])
       expect(clock.pending()).toBe(0)
     },
   )
 
-  it('and refuses when it is back is reported once, and tried again', async () => {
-    const { late, its, clock, events, until, comeBack } = await aLateStore()
+  it('is reported once when it rejects the open later, and is retried', async () => {
+    const { late, behaviour, clock, events, until, recover } = await aLateStore()
     await late.open()
-    its.open = () => Promise.reject(new RedriveError('INVALID_CONFIG', 'wrong password'))
+    behaviour.open = () => Promise.reject(new RedriveError('INVALID_CONFIG', 'wrong password'))
     for (let minute = 0; minute < 5; minute++) await clock.advance(60_000)
     expect(events.slice(1)).toMatchObject([
       { type: 'error', during: 'opening the store', error: { code: 'INVALID_CONFIG' } },
@@ -243,15 +254,15 @@ describe('a store that is away when it is opened', () => {
     expect((await late.health()).problems).toEqual([expect.stringContaining('wrong password')])
     const letter = aLetter()
     await late.add([letter])
-    comeBack()
+    recover()
     await until(() => events.some(({ type }) => type === 'drained'))
     await late.close()
   })
 
-  it('has as long as it takes to migrate', async () => {
-    const { late, inner, its, clock } = await aLateStore({ timeoutMs: 2000 })
+  it('has no time limit for its migration', async () => {
+    const { late, inner, behaviour, clock } = await aLateStore({ timeoutMs: 2000 })
     const migrated = Promise.withResolvers<void>()
-    its.open = () => migrated.promise.then(() => inner.open())
+    behaviour.open = () => migrated.promise.then(() => inner.open())
     const opening = late.open()
     await clock.advance(60_000)
     migrated.resolve()
@@ -260,9 +271,9 @@ describe('a store that is away when it is opened', () => {
     await late.close()
   })
 
-  it('can be closed while it does not answer', async () => {
-    const { late, its, clock } = await aLateStore()
-    its.open = () => new Promise(() => {})
+  it('can be closed while it does not respond', async () => {
+    const { late, behaviour, clock } = await aLateStore()
+    behaviour.open = () => new Promise(() => {})
     const opening = late.open()
     await Promise.resolve()
     await late.close()
@@ -270,7 +281,7 @@ describe('a store that is away when it is opened', () => {
     expect(clock.pending()).toBe(0)
   })
 
-  it('can be closed while it is away, and what waits is there for the next one', async () => {
+  it('can be closed while it is unreachable, and leaves its letters to the next process', async () => {
     await using folder = await aFolder()
     const first = await aLateStore({ path: folder.path })
     await first.late.open()
@@ -282,43 +293,43 @@ describe('a store that is away when it is opened', () => {
     await next.late.open()
     const later = some(2)
     await next.late.add(later)
-    next.comeBack()
+    next.recover()
     await next.until(() => next.events.some(({ type }) => type === 'drained'))
     expect(await next.inner.get(idsOf([...letters, ...later]))).toHaveLength(5)
     await next.late.close()
   })
 })
 
-describe('order', () => {
-  it('is kept within a lane: its letters go behind those that wait, the others go ahead', async () => {
+describe('the order of a spool', () => {
+  it('is preserved within a lane: later letters of the lane wait, others do not', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({
       path: folder.path,
       capacity: { maxItems: 3, overflow: 'reject' },
     })
-    const { store, its, spooled, clock } = bench
+    const { store, behaviour, spooled, clock } = bench
     await spooled.add(some(2))
-    its.mood = 'away'
+    behaviour.mode = 'unreachable'
     const waiting = some(2, { lane: 'a' })
     await spooled.add(waiting)
-    its.mood = 'well'
+    behaviour.mode = 'ok'
     // The store is back, but has room for one of them only: the other waits on.
     expect(await bench.until('error')).toMatchObject({ error: { code: 'QUEUE_FULL' } })
     expect(await spooled.spool()).toMatchObject({ letters: 1 })
     const [behind, ahead] = [aLetter({ lane: 'a' }), aLetter()]
     expect(await spooled.add([behind])).toEqual([added])
     expect(await spooled.add([ahead])).toEqual([added])
-    expect(its.given.at(-1)).toBe(ahead.id)
+    expect(behaviour.addedIds.at(-1)).toBe(ahead.id)
     expect(await store.get([behind.id])).toEqual([])
-    await store.remove({ ids: [waiting[0]!.id, ahead.id, ...its.given.slice(0, 2)] })
+    await store.remove({ ids: [waiting[0]!.id, ahead.id, ...behaviour.addedIds.slice(0, 2)] })
     await bench.until('drained')
-    expect(its.given.slice(-2)).toEqual([waiting[1]!.id, behind.id])
+    expect(behaviour.addedIds.slice(-2)).toEqual([waiting[1]!.id, behind.id])
     expect(clock.pending()).toBe(0)
     expect(await spooled.add([aLetter({ lane: 'a' })])).toEqual([added])
   })
 
   it.each([{ dedupeKey: 'k' }, { dependsOn: ['x'] }])(
-    'is kept for %j as well',
+    'is preserved for letters with %j, too',
     async (overrides) => {
       await using folder = await aFolder()
       await using bench = await aSpool({
@@ -327,9 +338,9 @@ describe('order', () => {
       })
       const [other] = some(1)
       await bench.spooled.add([other!])
-      bench.its.mood = 'away'
+      bench.behaviour.mode = 'unreachable'
       await bench.spooled.add([aLetter(overrides)])
-      bench.its.mood = 'well'
+      bench.behaviour.mode = 'ok'
       await bench.until('error')
       await bench.spooled.add([aLetter(overrides)])
       expect(await bench.spooled.spool()).toMatchObject({ letters: 2 })
@@ -337,15 +348,15 @@ describe('order', () => {
     },
   )
 
-  it('does not hold up the others during a long drain', async () => {
+  it('does not delay other letters during a long drain', async () => {
     const inner = memoryStore({ clock: fakeClock() })
     await using bench = await aSpool({}, inner)
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     const waiting = some(3)
     await bench.spooled.add(waiting)
     const gate = Promise.withResolvers<void>()
     const is = { held: false }
-    bench.its.instead = async (letters) => {
+    bench.behaviour.instead = async (letters) => {
       is.held ||= letters.length === 2
       if (letters.length === 2) await gate.promise
       return inner.add(letters)
@@ -361,13 +372,13 @@ describe('order', () => {
     expect(await bench.until('drained')).toMatchObject({ count: 4 })
   })
 
-  it('of occurrences: what waited is counted when it comes to the store', async () => {
+  it('counts occurrences when the waiting letters reach the store', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     const letters = some(3, { dedupeKey: 'k' })
     for (const letter of letters) expect(await bench.spooled.add([letter])).toEqual([added])
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     expect(await bench.until('drained')).toMatchObject({ count: 3, duplicates: 2 })
     expect(await bench.store.get(idsOf(letters))).toMatchObject([
       { id: letters[0]!.id, occurrences: 3 },
@@ -375,8 +386,8 @@ describe('order', () => {
   })
 })
 
-describe('what the store will not have', () => {
-  it('is set aside, letter by letter, and the others come to the store', async () => {
+describe('a letter that the store rejects', () => {
+  it('is set aside, and the others reach the store', async () => {
     await using folder = await aFolder()
     const inner = memoryStore({ clock: fakeClock() })
     const letters = some(5)
@@ -388,14 +399,14 @@ describe('what the store will not have', () => {
       },
     })
     await using bench = await aSpool({ path: folder.path }, picky)
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     await bench.spooled.add(letters)
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     expect(await bench.until('drained')).toMatchObject({ count: 4 })
     expect(idsOf(await inner.get(idsOf(letters)))).toEqual(
       idsOf(letters).filter((id) => id !== bad),
     )
-    const [event] = bench.heard('set-aside')
+    const [event] = bench.eventsOf('set-aside')
     expect(event).toMatchObject({ what: 'refused', why: 'not this' })
     const kept = (await import(event!.file, { with: { type: 'json' } })) as { default: unknown }
     expect(kept.default).toMatchObject({ why: 'not this', letter: { id: bad } })
@@ -405,29 +416,29 @@ describe('what the store will not have', () => {
     })
   })
 
-  it('since its id is taken by another payload, is set aside', async () => {
+  it('is set aside if its id exists with another payload', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     const first = aLetter()
     await bench.spooled.add([first])
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     const bytes = Buffer.from('other')
     await bench.spooled.add([
       aLetter({ id: first.id, payload: { ...first.payload, bytes, size: 5 } }),
       aLetter({ id: first.id }),
     ])
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     expect(await bench.until('drained')).toMatchObject({ count: 1, duplicates: 1 })
-    expect(bench.heard('set-aside')).toMatchObject([{ what: 'refused' }])
+    expect(bench.eventsOf('set-aside')).toMatchObject([{ what: 'refused' }])
     expect(await bench.store.get([first.id])).toEqual([first])
   })
 })
 
-describe('bounds', () => {
-  it('a full spool takes nothing, says so, and takes again when it was drained', async () => {
+describe('the limits of a spool', () => {
+  it('reject letters when it is full, and accept them again after a drain', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path, maxBytes: 4000 })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     const kept: string[] = []
     for (;;) {
       const letter = aLetter()
@@ -446,18 +457,18 @@ describe('bounds', () => {
     }
     expect(kept.length).toBeGreaterThan(1)
     expect((await bench.spooled.spool()).bytes).toBeLessThanOrEqual(4000)
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     await bench.until('drained')
-    expect(bench.its.given).toEqual(kept)
-    bench.its.mood = 'away'
+    expect(bench.behaviour.addedIds).toEqual(kept)
+    bench.behaviour.mode = 'unreachable'
     expect(await bench.spooled.add([aLetter()])).toEqual([added])
   })
 
-  it('files are for their owner only', async () => {
+  it('allow only the owner to read its files', async () => {
     await using folder = await aFolder()
     const path = join(folder.path, 'a', 'b')
     await using bench = await aSpool({ path })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     await bench.spooled.add([aLetter()])
     expect(statSync(path).mode & 0o777).toBe(0o700)
     const files = readdirSync(path)
@@ -466,29 +477,29 @@ describe('bounds', () => {
   })
 })
 
-describe('closing', () => {
-  it('leaves what waits, and the next one to open drains it', async () => {
+describe('closing a spool', () => {
+  it('leaves waiting letters to the next open', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     const letters = some(20)
     await bench.spooled.add(letters)
     await bench.spooled.close()
     expect(bench.clock.pending()).toBe(0)
     await expect(bench.spooled.add([aLetter()])).rejects.toMatchObject({ code: 'CLOSED' })
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     await bench.reopen()
     await bench.until('drained')
-    expect(bench.its.given).toEqual(idsOf(letters))
+    expect(bench.behaviour.addedIds).toEqual(idsOf(letters))
     expect(readdirSync(folder.path)).toEqual([])
   })
 
   it('does not wait for a store that hangs', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     await bench.spooled.add([aLetter()])
-    bench.its.mood = 'hung'
+    bench.behaviour.mode = 'hanging'
     await bench.clock.advance(1000)
     await expect(bench.spooled.close()).resolves.toBeUndefined()
   })
@@ -496,10 +507,10 @@ describe('closing', () => {
   it('leaves no timer behind, also when it was opened twice', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     await bench.spooled.add([aLetter()])
     const tried = Promise.withResolvers<void>()
-    bench.its.instead = async () => {
+    bench.behaviour.instead = async () => {
       tried.resolve()
       throw new RedriveError('STORE_UNAVAILABLE', 'it is gone')
     }
@@ -511,13 +522,13 @@ describe('closing', () => {
     expect(bench.clock.pending()).toBe(0)
   })
 
-  it('while it is being opened, leaves what waits to the next one', async () => {
+  it('during its open leaves waiting letters to the next open', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     await bench.spooled.add([aLetter()])
     await bench.spooled.close()
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     const slow = Promise.withResolvers<void>()
     const overtaken = addSpool(passThrough(bench.store, { open: () => slow.promise }), {
       path: folder.path,
@@ -533,7 +544,7 @@ describe('closing', () => {
     await bench.until('drained')
   })
 
-  it('takes away a folder that it made, and no other', async () => {
+  it('removes a folder that it created, and no other', async () => {
     await using folder = await aFolder()
     const made = await aSpool({ path: join(folder.path, 'spool') })
     await made.spooled.close()
@@ -542,42 +553,42 @@ describe('closing', () => {
     expect(readdirSync(folder.path)).toEqual([])
   })
 
-  it('takes nothing away from another that has it open', async () => {
+  it('keeps a folder that another spool has open', async () => {
     await using folder = await aFolder()
     const path = join(folder.path, 'spool')
     const first = await aSpool({ path })
     await using second = await aSpool({ path })
     await first.spooled.close()
-    second.its.mood = 'away'
+    second.behaviour.mode = 'unreachable'
     expect(await second.spooled.add([aLetter()])).toEqual([added])
   })
 })
 
-describe('while the spool itself cannot be read', () => {
-  it('letters go to the store, which is well, but for those that have an order to keep', async () => {
+describe('a spool that cannot be read', () => {
+  it('passes letters to the store, except those with an order to preserve', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     const [old, plain, ordered] = [aLetter({ lane: 'l' }), aLetter(), aLetter({ lane: 'l' })]
     await bench.spooled.add([old])
     await bench.spooled.close()
     const restore = block(join(folder.path, readdirSync(folder.path)[0]!))
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     await bench.reopen()
     // It was tried, and will be tried again.
     await vi.waitFor(() => expect(bench.clock.pending()).toBe(1))
-    expect(bench.heard('error')).toHaveLength(1)
+    expect(bench.eventsOf('error')).toHaveLength(1)
     await bench.spooled.add([plain])
     await bench.spooled.add([ordered])
-    expect(bench.its.given).toEqual([plain.id])
+    expect(bench.behaviour.addedIds).toEqual([plain.id])
     restore()
     await bench.until('drained')
-    expect(bench.its.given).toEqual(idsOf([plain, old, ordered]))
+    expect(bench.behaviour.addedIds).toEqual(idsOf([plain, old, ordered]))
   })
 })
 
-describe('health', () => {
-  it('is not well while letters wait, and says how many, since when and why', async () => {
+describe('the health of a spool', () => {
+  it('is not ok while letters wait, and reports their number, their age and the reason', async () => {
     await using folder = await aFolder()
     await using bench = await aSpool({ path: folder.path })
     expect(await bench.spooled.health()).toMatchObject({
@@ -585,7 +596,7 @@ describe('health', () => {
       checks: { spool: `${folder.path}: empty` },
       problems: [],
     })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     const [letter] = some(1)
     await bench.spooled.add([letter!])
     const { ok, problems } = await bench.spooled.health()
@@ -593,7 +604,7 @@ describe('health', () => {
     expect(problems).toEqual([
       `1 letter waits in the spool (${folder.path}), the oldest since ${letter!.deadLetteredAt}: it is gone`,
     ])
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     await bench.until('drained')
     expect(await bench.spooled.health()).toMatchObject({ ok: true, problems: [] })
   })
@@ -611,10 +622,10 @@ describe('health', () => {
   })
 })
 
-describe('in memory', () => {
-  it('letters wait as they do on disk, and health says that they would be lost', async () => {
+describe('a spool in memory', () => {
+  it('holds letters as on disk, and warns in health that they would be lost', async () => {
     await using bench = await aSpool({ maxBytes: 10_000 })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     const letters = some(4)
     await bench.spooled.add(letters)
     await expect(bench.spooled.add(some(4))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
@@ -622,16 +633,16 @@ describe('in memory', () => {
       ok: false,
       problems: [expect.stringContaining('in memory only')],
     })
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     expect(await bench.until('drained')).toMatchObject({ count: 4 })
-    expect(bench.its.given).toEqual(idsOf(letters))
+    expect(bench.behaviour.addedIds).toEqual(idsOf(letters))
   })
 
-  it('what is lost at the end is told', async () => {
+  it('reports letters that are lost on close', async () => {
     await using bench = await aSpool()
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     await bench.spooled.add([aLetter()])
     await bench.spooled.close()
-    expect(bench.heard('error')).toHaveLength(1)
+    expect(bench.eventsOf('error')).toHaveLength(1)
   })
 })

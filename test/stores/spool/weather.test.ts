@@ -6,11 +6,11 @@ import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { aLetter } from '../../../src/testing/index.ts'
-import { aFolder, aSpool, type Mood } from './spool-bench.ts'
+import { aFolder, aSpool, type Mode } from './spool-bench.ts'
 
 type Step =
   | { kind: 'add'; lanes: (string | undefined)[] }
-  | { kind: 'turn'; mood: Mood }
+  | { kind: 'turn'; mode: Mode }
   | { kind: 'wait'; ms: number }
   | { kind: 'restart' }
 
@@ -22,7 +22,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
     }),
     fc.record({
       kind: fc.constant('turn' as const),
-      mood: fc.constantFrom<Mood>('well', 'away', 'hung', 'lost'),
+      mode: fc.constantFrom<Mode>('ok', 'unreachable', 'hanging', 'reply-lost'),
     }),
     fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 20_000 }) }),
     fc.record({ kind: fc.constant('restart' as const) }),
@@ -30,30 +30,30 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 20 },
 )
 
-it('in any weather, what was acknowledged comes to the store, each lane in its order', async () => {
+it('acknowledged letters reach the store in the order of their lane after any sequence of faults', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (steps) => {
       await using folder = await aFolder()
       await using bench = await aSpool({ path: folder.path })
       const acknowledged: DeadLetter[] = []
       for (const step of steps) {
-        if (step.kind === 'turn') bench.its.mood = step.mood
+        if (step.kind === 'turn') bench.behaviour.mode = step.mode
         else if (step.kind === 'wait') await bench.clock.advance(step.ms)
         else if (step.kind === 'restart') await bench.reopen()
         else {
           const letters = step.lanes.map((lane) => aLetter(lane === undefined ? {} : { lane }))
           const adding = bench.spooled.add(letters)
-          // One that hangs is given up only after a while.
-          if (bench.its.mood === 'hung') await bench.clock.advance(6000)
+          // A hanging call times out after a while.
+          if (bench.behaviour.mode === 'hanging') await bench.clock.advance(6000)
           await adding
           acknowledged.push(...letters)
         }
       }
-      bench.its.mood = 'well'
+      bench.behaviour.mode = 'ok'
       while ((await bench.spooled.spool()).letters > 0) await bench.clock.advance(5000)
       const ids = acknowledged.map(({ id }) => id)
       expect(await bench.store.get(ids)).toEqual(acknowledged)
-      const came = [...new Set(bench.its.given)]
+      const came = [...new Set(bench.behaviour.addedIds)]
       for (const lane of ['a', 'b']) {
         const inLane = acknowledged.filter((letter) => letter.lane === lane).map(({ id }) => id)
         expect(came.filter((id) => inLane.includes(id))).toEqual(inLane)
@@ -63,7 +63,7 @@ it('in any weather, what was acknowledged comes to the store, each lane in its o
   )
 }, 120_000)
 
-it('a disk that is nearly full takes nothing, and takes again when there is room', async ({
+it('a spool rejects letters on a nearly full disk, and accepts them once there is room', async ({
   skip,
 }) => {
   await using folder = await aFolder()
@@ -75,7 +75,7 @@ it('a disk that is nearly full takes nothing, and takes again when there is room
   }
   try {
     await using bench = await aSpool({ path: join(folder.path, 'spool') })
-    bench.its.mood = 'away'
+    bench.behaviour.mode = 'unreachable'
     const ballast = join(folder.path, 'ballast')
     const [first, second, third] = [aLetter(), aLetter(), aLetter()]
     await bench.spooled.add([first])
@@ -86,9 +86,9 @@ it('a disk that is nearly full takes nothing, and takes again when there is room
     })
     await rm(ballast)
     await bench.spooled.add([third])
-    bench.its.mood = 'well'
+    bench.behaviour.mode = 'ok'
     await bench.until('drained')
-    expect(bench.its.given).toEqual([first.id, third.id])
+    expect(bench.behaviour.addedIds).toEqual([first.id, third.id])
   } finally {
     execFileSync('umount', [folder.path])
   }

@@ -23,7 +23,7 @@ describe('storeContract', () => {
     expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
   })
 
-  it('says in the present tense what holds', () => {
+  it('has titles in the present tense', () => {
     const wishes = storeContract.filter(({ title }) => /\b(should|must|will)\b/.test(title))
     expect(wishes).toEqual([])
   })

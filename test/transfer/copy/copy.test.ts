@@ -41,8 +41,8 @@ describe('copyStore that is killed', () => {
   afterEach(() => Promise.all([from.close(), to.close()]))
 
   /**
-   * Runs a copy in a process that is killed at its nth call of a verb of the target, before or
-   * after it took effect.
+   * Runs a copy in a process that is killed at its nth call of a method of the target, before or
+   * after the call took effect.
    */
   function killedCopy(...at: string[]): Promise<NodeJS.Signals | null> {
     const script = join(import.meta.dirname, 'child.ts')
@@ -95,7 +95,7 @@ describe('copyStore of damaged letters', () => {
     ["UPDATE letters SET rest = '{' WHERE id = ?"],
     [`UPDATE bodies SET bytes = x'00' WHERE seq = ${seq}`],
     [`DELETE FROM bodies WHERE seq = ${seq}`],
-  ])('puts them aside, tells them, and copies the others: %s', async (sql) => {
+  ])('sets them aside, reports them, and copies the others: %s', async (sql) => {
     damage(sql)
     const target = to()
     const report = await copyStore(from.store, target, { source })
@@ -110,7 +110,7 @@ describe('copyStore of damaged letters', () => {
     expect(await target.get([letters[1]!.id])).toEqual([])
   })
 
-  it('takes a letter for damaged when its captured payload is, whatever was edited', async () => {
+  it('treats a letter as damaged when its captured payload is, even after an edit', async () => {
     const { at } = letters[1]!.failure
     const payload = { ...letters[1]!.payload, version: 2 }
     await from.store.apply([edit(letters[1]!, { at, actor: 'a', guard: 'version' }, { payload })])
@@ -121,7 +121,7 @@ describe('copyStore of damaged letters', () => {
     ])
   })
 
-  it('tells of a letter that no list shows any more', async () => {
+  it('reports a letter that no query returns', async () => {
     damage('UPDATE letters SET state = 7 WHERE id = ?')
     const report = await copyStore(from.store, to(), { source })
     expect(report.ok).toBe(false)
@@ -132,7 +132,7 @@ describe('copyStore of damaged letters', () => {
     })
   })
 
-  it('tells of one whose older version was copied before, and puts aside what can be read', async () => {
+  it('reports a letter whose older version was copied, and sets the readable part aside', async () => {
     const target = to()
     await copyStore(from.store, target, { source })
     const { at } = letters[1]!.failure
@@ -148,7 +148,7 @@ describe('copyStore of damaged letters', () => {
     expect(await target.get([letters[1]!.id])).toEqual([letters[1]])
   })
 
-  it('keeps a sound letter that was copied before the source was damaged', async () => {
+  it('keeps an intact copy that was made before the source was damaged', async () => {
     const target = to()
     await copyStore(from.store, target, { source })
     damage("UPDATE letters SET rest = '{' WHERE id = ?")
@@ -158,7 +158,7 @@ describe('copyStore of damaged letters', () => {
   })
 })
 
-it('copyStore refuses an option that is not known', async () => {
+it('copyStore rejects an unknown option', async () => {
   const options = { source, verify: true } as never
   await expect(copyStore(memoryStore(), memoryStore(), options)).rejects.toThrow(
     'unknown key "verify" in copy options',

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { canonical, digestOf } from '../../../src/transfer/copy/digest.ts'
+import { toCanonicalJson, digestOf } from '../../../src/transfer/copy/digest.ts'
 import type { StoredLetter } from '../../../src/store.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 
-describe('canonical', () => {
+describe('toCanonicalJson', () => {
   it.each<[unknown, unknown]>([
     [
       { a: 1, b: { c: [1, { d: 2, e: 3 }] } },
@@ -11,8 +11,8 @@ describe('canonical', () => {
     ],
     [{ a: undefined, b: 1 }, { b: 1 }],
     [JSON.parse('{"__proto__":1,"a":2}'), JSON.parse('{"a":2,"__proto__":1}')],
-  ])('says the same of what is the same: %j', (one, other) => {
-    expect(canonical(one)).toBe(canonical(other))
+  ])('is equal for equal values: %j', (one, other) => {
+    expect(toCanonicalJson(one)).toBe(toCanonicalJson(other))
   })
 
   it.each<[unknown, unknown]>([
@@ -23,8 +23,8 @@ describe('canonical', () => {
     ['\ud800', '\ud801'],
     [{ a: null }, {}],
     [JSON.parse('{"__proto__":1}'), JSON.parse('{"__proto__":2}')],
-  ])('tells apart what is not: %j', (one, other) => {
-    expect(canonical(one)).not.toBe(canonical(other))
+  ])('differs for different values: %j', (one, other) => {
+    expect(toCanonicalJson(one)).not.toBe(toCanonicalJson(other))
   })
 })
 
@@ -33,14 +33,14 @@ describe('digestOf', () => {
   const bytes = (...values: number[]) => ({ ...letter.payload, bytes: Uint8Array.from(values) })
   const plain: StoredLetter = { letter, waitsFor: ['a', 'b'] }
 
-  it('does not mind the order of keys and waits, or the class of the bytes', () => {
+  it('ignores the order of keys and dependencies, and the class of the bytes', () => {
     const buffer = Buffer.from(letter.payload.bytes)
     const turned = Object.fromEntries(Object.entries(letter).toReversed()) as typeof letter
     const other = { ...turned, payload: { ...letter.payload, bytes: buffer } }
     expect(digestOf({ letter: other, waitsFor: ['b', 'a'] })).toBe(digestOf(plain))
   })
 
-  it('does not mind when a lease ends, but who has it', () => {
+  it('ignores the end of a lease, but not its worker', () => {
     const leased = (worker: string, expiresAt: string): string =>
       digestOf({ letter: { ...letter, lease: { worker, epoch: 1, expiresAt } } })
     const [one, later] = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z'] as const
@@ -52,18 +52,18 @@ describe('digestOf', () => {
     ['a field', { ...plain, letter: { ...letter, epoch: 1 } }],
     ['a byte', { ...plain, letter: { ...letter, payload: bytes(1) } }],
     ['the captured payload', { ...plain, original: letter.payload }],
-    ['what it waits for', { letter, waitsFor: ['a'] }],
+    ['the open dependencies', { letter, waitsFor: ['a'] }],
     ['the history', { ...plain, letter: { ...letter, history: [] } }],
-  ])('notices %s', (_, other) => {
+  ])('depends on %s', (_, other) => {
     expect(digestOf(other)).not.toBe(digestOf(plain))
   })
 
-  it('notices a byte of the captured payload', () => {
+  it('depends on each byte of the captured payload', () => {
     const [one, other] = [bytes(1), bytes(2)].map((original) => digestOf({ letter, original }))
     expect(one).not.toBe(other)
   })
 
-  it('does not take bytes of one payload for bytes of the other', () => {
+  it('distinguishes bytes of the payload from bytes of the captured payload', () => {
     const one = { letter: { ...letter, payload: bytes(1, 2) }, original: bytes(3) }
     const other = { letter: { ...letter, payload: bytes(1) }, original: bytes(2, 3) }
     expect(digestOf(one)).not.toBe(digestOf(other))

@@ -10,10 +10,10 @@ const text = (words: string, version = 1): Payload => {
   return { bytes, contentType: 'text/plain', size: bytes.length, version }
 }
 
-/** What is to be found again in a store in which much has happened. */
+/** Letters of a store with a history that a copy must preserve. */
 export interface LivedIn {
   edited: DeadLetter
-  /** Waits for one letter; another, which is gone, it waits for no more. */
+  /** Depends on `awaited`, and on a letter that was resolved and removed. */
   waiting: DeadLetter
   awaited: DeadLetter
   /** Two open letters with one dedupe key. */
@@ -21,9 +21,9 @@ export interface LivedIn {
   leased: DeadLetter
 }
 
-/** Brings about everything that is not in a letter as `add` takes it. */
+/** Creates edits, records, leases, dependencies and duplicates, which `add` alone cannot. */
 export async function liveIn(store: Store): Promise<LivedIn> {
-  const look = async ({ id }: DeadLetter): Promise<DeadLetter> => (await store.get([id]))[0]!
+  const readLetter = async ({ id }: DeadLetter): Promise<DeadLetter> => (await store.get([id]))[0]!
   const all = states.map((state) => aLetter({ state, queue: `of ${state}`, tags: [state] }))
   const first = aLetter({ queue: 'first' })
   const awaited = aLetter({ queue: 'awaited', state: 'parked' })
@@ -35,7 +35,7 @@ export async function liveIn(store: Store): Promise<LivedIn> {
   await store.apply([resolve(first, by)])
   await store.remove({ ids: [first.id] })
   await store.apply([edit(edited, by, { payload: text('once', 2), priority: 'high' })])
-  await store.apply([edit(await look(edited), by, { payload: text('twice', 3) })])
+  await store.apply([edit(await readLetter(edited), by, { payload: text('twice', 3) })])
   await store.records.put('edit', `${edited.id}:1`, { payload: 'as captured' })
   await store.records.put('edit', `${edited.id}:2`, { payload: 'once' })
   await store.records.put('worker', 'long-gone', { queues: [], seenAt: by.at })
@@ -43,7 +43,7 @@ export async function liveIn(store: Store): Promise<LivedIn> {
   await store.apply([archive(twins[0]!, by)])
   twins.push(aLetter({ queue: 'twins', dedupeKey: 'k' }))
   await store.add([twins[1]!])
-  await store.apply([restore(await look(twins[0]!), by)])
+  await store.apply([restore(await readLetter(twins[0]!), by)])
   await store.add([aLetter({ queue: 'twins', dedupeKey: 'k' })])
 
   const request = { worker: 'w', limit: 1, queues: ['of pending'] }

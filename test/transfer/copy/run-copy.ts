@@ -13,11 +13,11 @@ import { aLetter } from '../../../src/testing/index.ts'
 import { mixedLetters } from '../../../src/testing/store/mixed.ts'
 import { liveIn } from './lived-in.ts'
 
-/** A kind of store, and how to have a new one that is open and empty. */
+/** A kind of store, and how to open a new, empty one. */
 export interface Place {
   kind: string
   open: () => Promise<{ store: Store; close: () => Promise<void> }>
-  /** Making one takes a second or more, so that fewer are made. */
+  /** Opening one takes a second or more, so fewer are opened. */
   slow?: true
 }
 
@@ -46,8 +46,7 @@ function plain(payload: DeadLetter['payload']): DeadLetter['payload'] {
 }
 
 /**
- * What copying means, held for one pair of stores; skipped when something that they need is
- * missing.
+ * Tests copying for one pair of stores; skipped if a server is missing.
  */
 export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): void {
   describe.skipIf(missing)(`copyStore from ${fromPlace.kind} to ${toPlace.kind}`, () => {
@@ -73,7 +72,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       expect(await to.totals()).toEqual(expect.arrayContaining(totals))
     }
 
-    it('carries all that has happened in a store', async () => {
+    it('copies letters, edits, records, totals, leases and dependencies', async () => {
       const { edited, waiting, awaited, leased } = await liveIn(from)
       await from.add(mixedLetters())
       const report = await copy()
@@ -120,7 +119,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       })
     })
 
-    it('goes on where it was stopped', async () => {
+    it('continues after a stop', async () => {
       const letters = Array.from({ length: 700 }, () => aLetter())
       await from.add(letters)
       const stop = new AbortController()
@@ -136,7 +135,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       await expectSame()
     })
 
-    it('stops while it compares, too', async () => {
+    it('stops during verification, too', async () => {
       await from.add([aLetter()])
       const stop = new AbortController()
       const report = await copy({
@@ -147,7 +146,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       expect(await copy()).toMatchObject({ ok: true, copied: 0 })
     })
 
-    it('brings over what came and what changed since the last copy', async () => {
+    it('copies letters and records that are new or changed since the last copy', async () => {
       const { edited, twins } = await liveIn(from)
       await from.add(Array.from({ length: 300 }, () => aLetter()))
       await copy()
@@ -161,7 +160,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       await expectSame()
     })
 
-    it('does not stumble over a lease that was renewed, or a wait that is over', async () => {
+    it('accepts a renewed lease and a resolved dependency', async () => {
       const { leased, awaited } = await liveIn(from)
       await copy()
       const { id, epoch } = leased
@@ -170,7 +169,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       expect(await copy()).toMatchObject({ ok: true, copied: 1 })
     })
 
-    it('only looks when it is told to verify', async () => {
+    it('writes nothing with verifyOnly', async () => {
       await from.add([aLetter(), aLetter()])
       const report = await copy({ verifyOnly: true })
       expect(report).toMatchObject({ ok: false, copied: 0 })
@@ -189,7 +188,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       ['a letter', () => to.add([aLetter({ state: 'archived' })])],
       ['a record', () => to.records.put('edit', 'a', 1)],
       ['totals', () => to.add([aLetter()]).then(() => to.remove({ queue: 'orders' }))],
-    ])('refuses a target that has %s of its own', async (_, fill) => {
+    ])('rejects a target that already has %s', async (_, fill) => {
       await from.add([aLetter()])
       await fill()
       await expect(copy()).rejects.toMatchObject({
@@ -200,7 +199,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       expect(await to.records.get('copy', 'source')).toBeUndefined()
     })
 
-    it('refuses a target that holds a copy of another source', async () => {
+    it('rejects a target with a copy of another source', async () => {
       await copy()
       const other = copy({ source: 'test:other' })
       await expect(other).rejects.toMatchObject({
@@ -209,7 +208,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       })
     })
 
-    it('refuses a target that was used since, and leaves it as it is', async () => {
+    it('rejects a target that was used since the copy, and leaves it unchanged', async () => {
       const letter = aLetter()
       await from.add([letter])
       await copy()
@@ -223,7 +222,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       expect(await storedIn(to)).toEqual(before)
     })
 
-    it('lets one of two copies at a time write', async () => {
+    it('lets only one of two concurrent copies write', async () => {
       await from.add(Array.from({ length: 600 }, () => aLetter()))
       let other: Promise<string> | undefined
       const first = copy({ onProgress: () => void (other ??= settled(copy())) })
@@ -232,16 +231,16 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       await expectSame()
     })
 
-    it('tells each kind of difference', async () => {
+    it('reports each kind of difference', async () => {
       const [missing, changed, newer] = [aLetter(), aLetter(), aLetter()]
-      const stranger = aLetter({ queue: 'elsewhere' })
+      const extra = aLetter({ queue: 'elsewhere' })
       await from.add([missing, changed, newer])
       await from.records.put('edit', 'a', 1)
       await from.records.put('edit', 'b', 1)
       await to.keep([
         { letter: { ...changed, metadata: { odd: true } } },
         { letter: { ...newer, version: 9 } },
-        { letter: stranger },
+        { letter: extra },
       ])
       await to.records.put('edit', 'b', 2)
       await to.records.put('edit', 'c', 1)
@@ -254,7 +253,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
         { kind: 'letter', name: newer.id, why: 'newer in the target' },
         { kind: 'count', name: 'queue orders', why: '3 in the source, 2 in the target' },
         { kind: 'count', name: 'queue elsewhere', why: '0 in the source, 1 in the target' },
-        { kind: 'letter', name: stranger.id, why: 'only in the target' },
+        { kind: 'letter', name: extra.id, why: 'only in the target' },
         { kind: 'record', name: 'edit a', why: 'missing in the target' },
         { kind: 'record', name: 'edit b', why: 'not the same in the target' },
         { kind: 'record', name: 'edit c', why: 'only in the target' },
@@ -262,7 +261,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
       ])
     })
 
-    it('tells the first of many differences, and how many there are', async () => {
+    it('reports the first of many differences, and their number', async () => {
       await from.add(Array.from({ length: 300 }, () => aLetter()))
       const { differences } = (await copy({ verifyOnly: true })).verdict!
       expect(differences.first).toHaveLength(20)
@@ -271,7 +270,7 @@ export function runCopy(fromPlace: Place, toPlace: Place, missing?: string): voi
   })
 }
 
-/** What became of a copy, in a word. */
+/** The outcome of a copy: ok, not ok, or an error code. */
 function settled(copying: Promise<CopyReport>): Promise<string> {
   return copying.then(
     ({ ok }) => (ok ? 'ok' : 'not ok'),
@@ -279,11 +278,11 @@ function settled(copying: Promise<CopyReport>): Promise<string> {
   )
 }
 
-const moments = fc.constantFrom(by.at, '2025-12-31T23:59:59.999Z', '2027-01-01T00:00:00.000Z')
+const timestamps = fc.constantFrom(by.at, '2025-12-31T23:59:59.999Z', '2027-01-01T00:00:00.000Z')
 const strings = fc.string({ unit: 'binary', maxLength: 12 })
 const bytes = fc.uint8Array({ maxLength: 64 })
 const payloads = fc.record({ bytes, contentType: strings, size: fc.nat() })
-const gone = '00000000-0000-7000-8000-00000000dead'
+const removedId = '00000000-0000-7000-8000-00000000dead'
 
 const stored: fc.Arbitrary<StoredLetter> = fc
   .record({
@@ -295,11 +294,11 @@ const stored: fc.Arbitrary<StoredLetter> = fc
     retries: fc.nat(20),
     lane: fc.option(strings, { nil: undefined }),
     dedupeKey: fc.option(fc.constantFrom('k1', 'k2'), { nil: undefined }),
-    waits: fc.option(fc.subarray([gone, 'b', 'c']), { nil: undefined }),
+    waits: fc.option(fc.subarray([removedId, 'b', 'c']), { nil: undefined }),
     tags: fc.array(strings, { maxLength: 3 }),
     metadata: fc.dictionary(strings, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 }),
     message: strings,
-    at: moments,
+    at: timestamps,
     entries: fc.nat(60),
     payload: payloads,
     original: fc.option(payloads, { nil: undefined }),
@@ -322,7 +321,7 @@ const stored: fc.Arbitrary<StoredLetter> = fc
         payload: { ...payload, version: original ? 2 : 1 },
         ...(lane === undefined ? {} : { lane }),
         ...(dedupeKey === undefined ? {} : { dedupeKey }),
-        ...(waits ? { dependsOn: [gone, 'b', 'c'] } : {}),
+        ...(waits ? { dependsOn: [removedId, 'b', 'c'] } : {}),
       },
       ...(original ? { original: { ...original, version: 1 } } : {}),
       ...(waits && waits.length > 0 ? { waitsFor: waits } : {}),

@@ -2,7 +2,7 @@ import { toTimestamp } from '../letter/time.ts'
 import { parseHeartbeat, silentMs } from '../redelivery/worker-registry.ts'
 import type { Store } from '../store.ts'
 import type { Opened } from './open.ts'
-import { line } from './print.ts'
+import { escapeLine } from './print.ts'
 
 export interface LiveWorker {
   name: string
@@ -13,7 +13,7 @@ export interface LiveWorker {
  * The live workers of this store and their queues. A worker without a heartbeat for three intervals
  * is gone.
  */
-export async function liveWorkers(store: Store, nowMs: number): Promise<LiveWorker[]> {
+export async function listLiveWorkers(store: Store, nowMs: number): Promise<LiveWorker[]> {
   const records = await store.records.list('worker', { limit: 1000 })
   return records.flatMap(({ id, value }) => {
     const { queues, sweepMs, seenAt } = parseHeartbeat(value)
@@ -22,15 +22,15 @@ export async function liveWorkers(store: Store, nowMs: number): Promise<LiveWork
   })
 }
 
-/** A note if no worker runs for these queues: letters that are due do not run without one. */
-export async function unworked(
+/** A note if no worker runs for some of these queues: their letters do not run without a worker. */
+export async function describeMissingWorkers(
   { store, clock }: Opened,
   queues: ReadonlySet<string>,
 ): Promise<string | undefined> {
-  const workers = await liveWorkers(store, clock.now())
+  const workers = await listLiveWorkers(store, clock.now())
   const handled = new Set(workers.flatMap((worker) => worker.queues))
-  const idle = [...queues].filter((queue) => !handled.has(queue))
-  if (idle.length === 0) return undefined
-  const names = `${idle.slice(0, 3).map(line).join(', ')}${idle.length > 3 ? ', …' : ''}`
+  const unhandled = [...queues].filter((queue) => !handled.has(queue))
+  if (unhandled.length === 0) return undefined
+  const names = `${unhandled.slice(0, 3).map(escapeLine).join(', ')}${unhandled.length > 3 ? ', …' : ''}`
   return `No worker for ${names} is running: the letters wait until one starts.`
 }

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander'
 import { errorTable, RedriveError, type ErrorCode } from '../errors.ts'
-import { block } from './print.ts'
+import { escapeBlock } from './print.ts'
 
 /** Advice for errors whose message has none. */
 const advice: Partial<Record<ErrorCode, string>> = {
@@ -9,15 +9,15 @@ const advice: Partial<Record<ErrorCode, string>> = {
   VERSION_CONFLICT: 'Check the letter with redrive show, and try again.',
 }
 
-export interface Explained {
+export interface ExplainedError {
   code: string
   message: string
   advice?: string
   exit: number
 }
 
-/** An error for the terminal. */
-export function explain(error: unknown): Explained {
+/** Explains an error for the terminal: code, message, advice and exit code. */
+export function explainError(error: unknown): ExplainedError {
   if (error instanceof RedriveError) {
     const { code, message } = error
     const hint = advice[code]
@@ -43,8 +43,8 @@ export function explain(error: unknown): Explained {
   }
 }
 
-/** The output could not be written, for example because the disk is full. */
-export function unwritten({ message }: Error): Explained {
+/** Explains that the output could not be written, for example because the disk is full. */
+export function explainWriteError({ message }: Error): ExplainedError {
   return {
     code: 'UNWRITTEN',
     message: `the output could not be written completely: ${message}`,
@@ -54,9 +54,12 @@ export function unwritten({ message }: Error): Explained {
 }
 
 /** The error for standard error: text, or one line of JSON. */
-export function tell({ code, message, advice: hint }: Explained, asJson = false): string {
+export function formatError(
+  { code, message, advice: hint }: ExplainedError,
+  asJson = false,
+): string {
   if (code === '') return ''
   if (asJson)
     return `${JSON.stringify({ error: { code, message, ...(hint ? { advice: hint } : {}) } })}\n`
-  return `${code}: ${block(message)}\n${hint === undefined ? '' : `  ${hint}\n`}`
+  return `${code}: ${escapeBlock(message)}\n${hint === undefined ? '' : `  ${hint}\n`}`
 }

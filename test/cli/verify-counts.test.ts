@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { takeCensus } from '../../src/cli/census.ts'
+import { verifyCounts } from '../../src/cli/verify-counts.ts'
 import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
@@ -15,41 +15,41 @@ async function aStore(): Promise<Store> {
   return store
 }
 
-/** The store, but with this for its tally. */
+/** The store with another `tally`. */
 function withTally(store: Store, tally: Store['tally']): Store {
   const { powers, records } = store
   const find: Store['find'] = store.find.bind(store)
   return { ...store, powers, records, find, totals: () => store.totals(), tally }
 }
 
-describe('takeCensus', () => {
+describe('verifyCounts', () => {
   it('finds counts that agree with the letters', async () => {
-    const found = await takeCensus(await aStore())
-    expect(found).toEqual({ count: 3, corrupt: [], differences: [], moving: false })
+    const found = await verifyCounts(await aStore())
+    expect(found).toEqual({ count: 3, corrupt: [], differences: [], changing: false })
   })
 
-  it('tells a count that is wrong', async () => {
+  it('reports a wrong count', async () => {
     const store = await aStore()
     const wrong = withTally(store, async (by, filter) => {
       const counts = await store.tally(by, filter)
       return by === 'state' ? counts.set('pending', 4) : counts
     })
-    expect(await takeCensus(wrong)).toMatchObject({
-      differences: [{ what: 'state pending', maintained: 4, found: 1 }],
-      moving: false,
+    expect(await verifyCounts(wrong)).toMatchObject({
+      differences: [{ what: 'state pending', maintained: 4, counted: 1 }],
+      changing: false,
     })
   })
 
-  it('does not take letters that move for wrong counts', async () => {
+  it('does not report letters that change during the count as wrong counts', async () => {
     const store = await aStore()
     const busy = withTally(store, async (by, filter) => {
       await store.add([aLetter()])
       return store.tally(by, filter)
     })
-    expect(await takeCensus(busy)).toMatchObject({ differences: [], moving: true })
+    expect(await verifyCounts(busy)).toMatchObject({ differences: [], changing: true })
   })
 
-  it('counts again when letters moved only once', async () => {
+  it('counts again when letters changed during the first count', async () => {
     const store = await aStore()
     let moved = false
     const settling = withTally(store, async (by, filter) => {
@@ -57,6 +57,10 @@ describe('takeCensus', () => {
       moved = true
       return store.tally(by, filter)
     })
-    expect(await takeCensus(settling)).toMatchObject({ count: 4, differences: [], moving: false })
+    expect(await verifyCounts(settling)).toMatchObject({
+      count: 4,
+      differences: [],
+      changing: false,
+    })
   })
 })

@@ -29,7 +29,7 @@ async function aStore() {
 }
 
 describe('retry', () => {
-  it('makes letters due by their ids, and says that somebody has to run them', async () => {
+  it('makes the given letters due, and reports that no worker is running', async () => {
     const { ids, run, one } = await aStore()
     const { out, err, exit } = await run('retry', ids[0]!, ids[1]!, '--by', 'ada')
     expect({ err, exit }).toEqual({ err: '', exit: 0 })
@@ -44,7 +44,7 @@ describe('retry', () => {
     expect(letter.history.at(-1)).toMatchObject({ action: 'retry', actor: 'ada' })
   })
 
-  it('acts on what it asked about, and not on what came meanwhile', async () => {
+  it('acts on the letters counted in its prompt, not on letters captured after it', async () => {
     const url = await aStoreFile(folder, [aLetter({ state: 'parked' })])
     const terminal = `for (const end of ['stdin', 'stdout']) process[end].isTTY = true`
     const child = spawn(process.execPath, [main, 'retry', '--all', '--store', url], {
@@ -54,12 +54,12 @@ describe('retry', () => {
       },
     })
     let out = ''
-    const asked = Promise.withResolvers<void>()
+    const prompted = Promise.withResolvers<void>()
     child.stdout.setEncoding('utf8').on('data', (part: string) => {
       out += part
-      if (out.includes('[y/N]')) asked.resolve()
+      if (out.includes('[y/N]')) prompted.resolve()
     })
-    await asked.promise
+    await prompted.promise
     const store = sqliteStore({ path: url.replace('sqlite:', '') })
     await store.open()
     await store.add([aLetter({ state: 'parked' })])
@@ -71,12 +71,12 @@ describe('retry', () => {
     expect(Object.fromEntries(counts)).toEqual({ pending: 1, parked: 1 })
   })
 
-  it('acts on a filter only when told so, and says how many match', async () => {
+  it('acts on a filter only with --yes, and otherwise prints the number of matches', async () => {
     const { run, one } = await aStore()
     const refused = await run('retry', '--queue', 'charge-card')
     expect(refused).toEqual({
       out: '',
-      err: 'INVALID_INPUT: retry would act on 2 letters (1 exhausted, 1 parked): add --yes to do it\n',
+      err: 'INVALID_INPUT: retry would act on 2 letters (1 exhausted, 1 parked): add --yes to confirm\n',
       exit: 2,
     })
     expect((await one(0)).state).toBe('exhausted')
@@ -88,7 +88,7 @@ describe('retry', () => {
     ])
   })
 
-  it('says which letters it could not move, and moves the others', async () => {
+  it('reports the letters that it could not move, and moves the others', async () => {
     const { ids, run, one } = await aStore()
     const { out, err, exit } = await run('retry', ids[2]!, ids[1]!)
     expect(err).toBe(
@@ -99,13 +99,13 @@ describe('retry', () => {
     expect((await one(1)).state).toBe('pending')
   })
 
-  it('touches nothing when one of the ids is wrong', async () => {
+  it('changes nothing when one of the ids is unknown', async () => {
     const { ids, run, one } = await aStore()
     expect(await run('retry', ids[0]!, '01995c3a-0000')).toMatchObject({ out: '', exit: 4 })
     expect((await one(0)).state).toBe('exhausted')
   })
 
-  it('refuses when it is not said which letters, or said twice', async () => {
+  it('rejects neither or both of ids and a filter', async () => {
     const { ids, run } = await aStore()
     for (const args of [[], [ids[0]!, '--all']]) {
       const { err, exit } = await run('retry', ...args)
@@ -114,7 +114,7 @@ describe('retry', () => {
     }
   })
 
-  it('does not take an empty text for a filter', async () => {
+  it('rejects an empty --text', async () => {
     const { run } = await aStore()
     const { err, exit } = await run('retry', '--text', '', '--yes')
     expect({ err, exit }).toEqual({
@@ -123,18 +123,18 @@ describe('retry', () => {
     })
   })
 
-  it('refuses a state from which it is not possible', async () => {
+  it('rejects a state that cannot be retried', async () => {
     const { run } = await aStore()
     const { err, exit } = await run('retry', '--state', 'resolved')
     expect(err).toBe(
-      'ILLEGAL_MOVE: retry is possible in these states: pending, exhausted, parked\n',
+      'ILLEGAL_MOVE: retry is possible only in these states: pending, exhausted, parked; change --state\n',
     )
     expect(exit).toBe(5)
   })
 })
 
 describe('archive', () => {
-  it('answers with a line of JSON for each letter', async () => {
+  it('prints one line of JSON per letter with --json', async () => {
     const { ids, run } = await aStore()
     const { out } = await run('archive', '--all', '--yes', '--json')
     const lines = out
@@ -154,7 +154,7 @@ describe('archive', () => {
     expect(again.exit).toBe(5)
   })
 
-  it('says so when nothing matches', async () => {
+  it('reports that no letter matches', async () => {
     const { run } = await aStore()
     expect(await run('archive', '--queue', 'none')).toEqual({
       out: 'No letter matches.\n',
@@ -165,7 +165,7 @@ describe('archive', () => {
 })
 
 describe('restore', () => {
-  it('brings letters back to where they were before they were archived', async () => {
+  it('returns archived letters to their previous state', async () => {
     const { ids, run, one } = await aStore()
     await run('archive', '--queue', 'charge-card', '--yes')
     const { out, err, exit } = await run('restore', ids[0]!, '--by', 'ada')
@@ -188,7 +188,7 @@ describe('restore', () => {
     expect(states).toEqual(['exhausted', 'parked', 'resolved', 'archived'])
   })
 
-  it('refuses a letter that is not archived', async () => {
+  it('rejects a letter that is not archived', async () => {
     const { ids, run } = await aStore()
     const { err, exit } = await run('restore', ids[0]!)
     expect(err).toBe(
@@ -207,21 +207,28 @@ describe('review', () => {
     ],
     ['resolve', 'resolved', ''],
     ['discard', 'archived', ''],
-  ])('decides to %s a letter, and keeps who did and why', async (decision, state, after) => {
-    const { ids, run, one } = await aStore()
-    const why = ['--note', 'the card was valid', '--by', 'ada']
-    const { out, err, exit } = await run('review', ids[1]!, '--decision', decision, ...why)
-    expect({ out, err, exit }).toEqual({
-      out: `${ids[1]}  charge-card  reviewed\n${after}`,
-      err: '',
-      exit: 0,
-    })
-    const letter = await one(1)
-    expect(letter.state).toBe(state)
-    expect(letter.review).toMatchObject({ decision, decidedBy: 'ada', note: 'the card was valid' })
-  })
+  ])(
+    'applies the decision %s, and stores the actor and the note',
+    async (decision, state, after) => {
+      const { ids, run, one } = await aStore()
+      const why = ['--note', 'the card was valid', '--by', 'ada']
+      const { out, err, exit } = await run('review', ids[1]!, '--decision', decision, ...why)
+      expect({ out, err, exit }).toEqual({
+        out: `${ids[1]}  charge-card  reviewed\n${after}`,
+        err: '',
+        exit: 0,
+      })
+      const letter = await one(1)
+      expect(letter.state).toBe(state)
+      expect(letter.review).toMatchObject({
+        decision,
+        decidedBy: 'ada',
+        note: 'the card was valid',
+      })
+    },
+  )
 
-  it('takes a filter, and needs no note', async () => {
+  it('accepts a filter, and no note', async () => {
     const { run, one } = await aStore()
     const done = await run('review', '--queue', 'charge-card', '--decision', 'resolve', '--yes')
     expect(done).toEqual({ out: '2 letters reviewed.\n', err: '', exit: 0 })
@@ -231,7 +238,7 @@ describe('review', () => {
   it.each([
     [[], "required option '--decision <decision>' not specified"],
     [['--decision', 'forget'], 'Allowed choices are requeue, resolve, discard.'],
-  ])('touches nothing when the decision is %j', async (decision, message) => {
+  ])('changes nothing with the decision arguments %j', async (decision, message) => {
     const { ids, run, one } = await aStore()
     const { out, err, exit } = await run('review', ids[1]!, ...decision)
     expect({ out, exit }).toEqual({ out: '', exit: 2 })
@@ -239,7 +246,7 @@ describe('review', () => {
     expect((await one(1)).state).toBe('parked')
   })
 
-  it('refuses a letter that does not wait for a person', async () => {
+  it('rejects a letter that is neither parked nor exhausted', async () => {
     const { ids, run } = await aStore()
     const { err, exit } = await run('review', ids[3]!, '--decision', 'discard')
     expect(err).toBe(
@@ -250,7 +257,7 @@ describe('review', () => {
 })
 
 describe('retry --at and --wait', () => {
-  it('makes letters due later', async () => {
+  it('makes letters due at a given time', async () => {
     const { ids, run, one } = await aStore()
     const at = '2999-01-01T00:00:00.000Z'
     const { out, exit } = await run('retry', ids[0]!, '--at', at)
@@ -264,7 +271,7 @@ describe('retry --at and --wait', () => {
     )
   })
 
-  it('says what became of each, and fails unless all are resolved', async () => {
+  it('prints the outcome of each letter, and exits with 1 unless all are resolved', async () => {
     const policy = { kind: 'fixed', delayMs: 3_600_000 } as const
     const letters = [1, 2].map(() => aLetter({ state: 'exhausted', policy }))
     const url = await aStoreFile(folder, letters)
@@ -294,7 +301,7 @@ describe('replay', () => {
   }
   const source = { kind: 'mailbox', mailbox: 'requests', messageId: 'm-1', deliveries: 5 } as const
 
-  it('publishes to the mailbox that the configuration names, and parks at the limit', async () => {
+  it('publishes to the mailbox in the configuration, and parks at the limit', async () => {
     const letters = [aLetter({ source }), aLetter({ source, replays: 2 })]
     const url = await aStoreFile(folder, letters)
     const ids = letters.map(({ id }) => id)
@@ -318,7 +325,7 @@ describe('replay', () => {
     await mailbox.close()
   })
 
-  it('exits with 6 when nothing here knows the way', async () => {
+  it('exits with 6 when there is no replay route', async () => {
     const letters = [aLetter({ source }), aLetter()]
     const url = await aStoreFile(folder, letters)
     for (const { id } of letters) {

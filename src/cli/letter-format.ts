@@ -1,6 +1,6 @@
 import type { LetterSummary, State } from '../letter/letter.ts'
 import { toMs } from '../letter/time.ts'
-import { fromNow, line, type Style } from './print.ts'
+import { formatRelativeTime, escapeLine, type Style } from './print.ts'
 
 export const stateStyle: Record<State, Style> = {
   pending: 'cyan',
@@ -11,17 +11,20 @@ export const stateStyle: Record<State, Style> = {
   archived: 'dim',
 }
 
-type Standing = Omit<LetterSummary, 'payload'>
+type LetterFields = Omit<LetterSummary, 'payload'>
 
 /** When a letter runs next. Empty for a letter that will not run by itself. */
-export function whenOf(letter: Standing, nowMs: number): string {
+export function formatDue(letter: LetterFields, nowMs: number): string {
   const { state, lease, retryAt, deadLetteredAt } = letter
   if (state === 'retrying') return lease && toMs(lease.expiresAt) < nowMs ? 'lapsed' : 'running'
-  return state === 'pending' ? fromNow(toMs(retryAt ?? deadLetteredAt), nowMs) : ''
+  return state === 'pending' ? formatRelativeTime(toMs(retryAt ?? deadLetteredAt), nowMs) : ''
 }
 
 /** The failure in one line, without the name of the error, which `show` prints. */
-export function failureLine({ corrupt, failure }: Pick<Standing, 'corrupt' | 'failure'>): string {
-  if (corrupt !== undefined) return line(`corrupt: ${corrupt}`)
-  return line(failure.message) || line(failure.name)
+export function formatFailure({
+  corrupt,
+  failure,
+}: Pick<LetterFields, 'corrupt' | 'failure'>): string {
+  if (corrupt !== undefined) return escapeLine(`corrupt: ${corrupt}`)
+  return escapeLine(failure.message) || escapeLine(failure.name)
 }

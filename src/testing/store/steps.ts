@@ -7,7 +7,7 @@ import { toMs, toTimestamp, type Timestamp } from '../../letter/time.ts'
 import type { AddResult, ClaimRequest, Store } from '../../store.ts'
 import type { StoreBench } from './check.ts'
 
-/** Short enough to wait for, long enough not to lapse between two calls. */
+/** Short enough to wait for, long enough not to expire between two calls. */
 export const shortLeaseMs = 100
 export const longLeaseMs = 60_000
 
@@ -20,9 +20,9 @@ export function ahead(bench: StoreBench, ms: number): Timestamp {
 }
 
 /**
- * Claims what falls due at this moment, and holds that it is not to be had before. On a slow
- * machine the moment may have come by the time that the first claim is answered; then that one may
- * have it.
+ * Claims letters that become due at `dueAt`, and checks that they cannot be claimed before. On a
+ * slow machine `dueAt` may have passed when the first claim returns; then the first claim may have
+ * them.
  */
 export async function claimWhenDue(bench: StoreBench, dueAt: Timestamp): Promise<DeadLetter[]> {
   const early = await claim(bench)
@@ -34,17 +34,17 @@ export async function claimWhenDue(bench: StoreBench, dueAt: Timestamp): Promise
   return claim(bench)
 }
 
-/** A worker: moves by the right of its lease. */
+/** A worker: its moves are guarded by its lease. */
 export function worker(bench: StoreBench, name = 'worker-1'): Mover {
   return { at: toTimestamp(bench.now()), actor: name, guard: 'epoch' }
 }
 
-/** A person: moves by the version that was looked at. */
+/** A person: the moves are guarded by the version that the person read. */
 export function person(bench: StoreBench): Mover {
   return { at: toTimestamp(bench.now()), actor: 'ada', guard: 'version' }
 }
 
-/** A failure other than the one that letters are made with. */
+/** A failure that differs from the default of `aLetter`. */
 export function newFailure(bench: StoreBench): Judged {
   return {
     failure: {
@@ -65,8 +65,13 @@ export async function claim(
   bench: StoreBench,
   request: Partial<ClaimRequest> = {},
 ): Promise<DeadLetter[]> {
-  const asked: ClaimRequest = { worker: 'worker-1', limit: 10, leaseMs: longLeaseMs, ...request }
-  return (await bench.store.claim(asked)).letters
+  const fullRequest: ClaimRequest = {
+    worker: 'worker-1',
+    limit: 10,
+    leaseMs: longLeaseMs,
+    ...request,
+  }
+  return (await bench.store.claim(fullRequest)).letters
 }
 
 /** Claims and expects exactly one letter. */
@@ -75,14 +80,14 @@ export async function claimOne(
   request: Partial<ClaimRequest> = {},
 ): Promise<DeadLetter> {
   const letters = await claim(bench, request)
-  assert.equal(letters.length, 1, `one letter to claim, not ${letters.length}`)
+  assert.equal(letters.length, 1, `expected one letter to claim, got ${letters.length}`)
   return letters[0]!
 }
 
-/** The letter as the store has it now. */
-export async function stored(store: Store, id: string): Promise<DeadLetter> {
+/** The stored letter. */
+export async function getLetter(store: Store, id: string): Promise<DeadLetter> {
   const [letter] = await store.get([id])
-  assert.ok(letter, `the letter ${id} is kept`)
+  assert.ok(letter, `letter ${id} is not stored`)
   return letter
 }
 
@@ -95,7 +100,7 @@ export function kinds(results: readonly AddResult[]): string[] {
 }
 
 /** All letters of a query, page by page. */
-export async function walk(store: Store, query: LetterQuery): Promise<LetterSummary[]> {
+export async function findAll(store: Store, query: LetterQuery): Promise<LetterSummary[]> {
   const all: LetterSummary[] = []
   let cursor: string | undefined
   do {
@@ -107,7 +112,7 @@ export async function walk(store: Store, query: LetterQuery): Promise<LetterSumm
 }
 
 /** Equal in everything. Bytes are compared as bytes, since some drivers hand out Buffers. */
-export function sameLetter(actual: DeadLetter, expected: DeadLetter): void {
+export function expectSameLetter(actual: DeadLetter, expected: DeadLetter): void {
   assert.deepEqual(plain(actual), plain(expected))
 }
 
@@ -115,11 +120,11 @@ function plain(letter: DeadLetter): unknown {
   return { ...letter, payload: { ...letter.payload, bytes: Uint8Array.from(letter.payload.bytes) } }
 }
 
-export async function rejectsWith(code: ErrorCode, act: () => Promise<unknown>): Promise<void> {
+export async function expectRejection(code: ErrorCode, act: () => Promise<unknown>): Promise<void> {
   await assert.rejects(
     act,
     (error: unknown) => (error as { code?: unknown }).code === code,
-    `rejects with ${code}`,
+    `must reject with ${code}`,
   )
 }
 

@@ -4,38 +4,42 @@ import type { ErrorCode } from '../../errors.ts'
 import type { Mailbox, Message, ReceiveOptions } from '../../mailbox.ts'
 import type { MailboxBench } from './check.ts'
 
-/** A visibility that is waited for: the least that brokers with whole seconds know. */
+/** A visibility timeout that checks wait for: the minimum of brokers that use whole seconds. */
 export const shortSeconds = 1
-/** Longer than that, by what clocks and brokers need. */
+/** Long enough for `shortSeconds` to expire, with a margin for clocks and brokers. */
 export const lapseMs = 1200
-/** A visibility that no check lives to see the end of. */
+/** A visibility timeout that does not expire during a check. */
 export const longSeconds = 60
 
-/** How far a broker's clock may be from what the bench believes. */
+/** Maximum difference between the clocks of the broker and the bench. */
 export const toleranceMs = 5000
 
 const stepMs = 50
-const patienceMs = 20
+const settleMs = 20
 
 /**
- * What the promise gives, which must be before so much of the bench's time has passed. Time is
- * moved in small steps, and only after the promise had a moment to be kept without.
+ * Awaits the promise, and fails if it does not settle within `ms` of the bench's time. Time
+ * advances in small steps, each after a short real wait in which the promise may settle.
  */
-export async function within<T>(bench: MailboxBench, ms: number, promise: Promise<T>): Promise<T> {
-  const kept = promise.then(
+export async function waitWithin<T>(
+  bench: MailboxBench,
+  ms: number,
+  promise: Promise<T>,
+): Promise<T> {
+  const settled = promise.then(
     () => true,
     () => true,
   )
   for (let spent = 0; spent <= ms; spent += stepMs) {
-    const done = await Promise.race([kept, sleep(systemClock, patienceMs).then(() => false)])
+    const done = await Promise.race([settled, sleep(systemClock, settleMs).then(() => false)])
     if (done) return promise
     await bench.advance(stepMs)
   }
-  assert.fail(`there was no answer within ${ms} ms`)
+  assert.fail(`the call did not settle within ${ms} ms`)
 }
 
-/** Receives until it has so many, each of which must come soon. */
-export async function take(
+/** Receives until it has `count` messages. Fails if a receive returns none. */
+export async function receiveMany(
   bench: MailboxBench,
   count: number,
   options: ReceiveOptions = {},
@@ -44,29 +48,29 @@ export async function take(
   const taken: Message[] = []
   while (taken.length < count) {
     const max = Math.min(10, count - taken.length)
-    const asked = { max, visibilitySeconds: longSeconds, waitSeconds: 5, ...options }
-    const batch = await within(bench, 10_000, from.receive(asked))
-    assert.ok(batch.length > 0, `${count} messages come, not ${taken.length}`)
+    const request = { max, visibilitySeconds: longSeconds, waitSeconds: 5, ...options }
+    const batch = await waitWithin(bench, 10_000, from.receive(request))
+    assert.ok(batch.length > 0, `expected ${count} messages, got ${taken.length}`)
     taken.push(...batch)
   }
   return taken
 }
 
-export async function takeOne(
+export async function receiveOne(
   bench: MailboxBench,
   options: ReceiveOptions = {},
   from: Mailbox = bench.mailbox,
 ): Promise<Message> {
-  const [message] = await take(bench, 1, options, from)
+  const [message] = await receiveMany(bench, 1, options, from)
   return message!
 }
 
-/** Nothing is to be had at this moment. */
-export async function nothing(from: Mailbox, why?: string): Promise<void> {
+/** No message is available now. */
+export async function expectEmpty(from: Mailbox, why?: string): Promise<void> {
   assert.deepEqual(values(await from.receive({ max: 10, visibilitySeconds: longSeconds })), [], why)
 }
 
-/** Sends one after the other, and answers with the ids. */
+/** Sends one body after the other, and returns the ids. */
 export async function sendAll(to: Mailbox, bodies: readonly unknown[]): Promise<string[]> {
   const sent: string[] = []
   for (const body of bodies) sent.push(await to.send(body))
@@ -85,39 +89,39 @@ export function ids(messages: readonly { id: string }[]): string[] {
   return messages.map((message) => message.id)
 }
 
-/** The same strings or numbers, in whatever order. */
-export function sameSet(actual: readonly unknown[], expected: readonly unknown[]): void {
+/** The same strings or numbers, in any order. */
+export function expectSameSet(actual: readonly unknown[], expected: readonly unknown[]): void {
   assert.deepEqual(actual.map(String).toSorted(), expected.map(String).toSorted())
 }
 
 /** Compares bytes as bytes, since some drivers hand out Buffers. */
-export function sameBytes(actual: Uint8Array, expected: Uint8Array, what: string): void {
-  assert.equal(actual.byteLength, expected.byteLength, `${what}: as many bytes`)
-  assert.ok(Buffer.compare(actual, expected) === 0, `${what}: the same bytes`)
+export function expectSameBytes(actual: Uint8Array, expected: Uint8Array, what: string): void {
+  assert.equal(actual.byteLength, expected.byteLength, `${what}: number of bytes`)
+  assert.ok(Buffer.compare(actual, expected) === 0, `${what}: bytes differ`)
 }
 
-export async function rejectsWith(
+export async function expectRejection(
   code: ErrorCode,
   act: () => Promise<unknown>,
   what = '',
 ): Promise<void> {
-  let answer: Promise<unknown>
+  let result: Promise<unknown>
   try {
-    answer = act()
+    result = act()
   } catch (error) {
-    assert.fail(`${what} rejects rather than throws: ${String(error)}`)
+    assert.fail(`${what} must reject, but threw: ${String(error)}`)
   }
   await assert.rejects(
-    answer,
+    result,
     (error: unknown) => {
       assert.equal((error as { code?: unknown }).code, code, `${what}: ${String(error)}`)
       return true
     },
-    `${what} rejects with ${code}`,
+    `${what} must reject with ${code}`,
   )
 }
 
-/** A number where the types promise none. */
-export function text(value: string): number {
+/** A string where the types require a number. */
+export function asNumber(value: string): number {
   return value as unknown as number
 }

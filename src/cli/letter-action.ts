@@ -7,7 +7,7 @@ import { moveTable } from '../letter/move-table.ts'
 import { maxLimit, type LetterFilter, type LetterQuery } from '../letter/query.ts'
 import type { QueueOptions } from '../options/options.ts'
 import type { DeadLetterQueue } from '../queue.ts'
-import { explain, tell } from './failures.ts'
+import { explainError, formatError } from './error-output.ts'
 import { addFilterOptions, readFilter, type FilterOptions } from './filter.ts'
 import { resolveId } from './letter-ids.ts'
 import {
@@ -17,86 +17,87 @@ import {
   type Opened,
   type OpenedQueue,
 } from './open.ts'
-import { pages } from './pages.ts'
-import { counted, json, line, paint } from './print.ts'
+import { readPages } from './pages.ts'
+import { formatCount, toJson, escapeLine, paint } from './print.ts'
 
 /** An action on letters, chosen by id or by filter. */
-export interface Act {
+export interface LetterAction {
   name: 'retry' | 'replay' | 'review' | 'archive' | 'restore'
   /** The command in examples, if the name alone is not enough. */
   usage?: string
   description: string
-  /** Describes the outcome for a letter. */
-  done: string | ((letter: Pick<DeadLetter, 'state'>) => string)
+  /** The outcome for a letter, such as "archived". */
+  outcome: string | ((letter: Pick<DeadLetter, 'state'>) => string)
   /** Options of the queue that the action needs, from the configuration. */
   queueOptions?: (options: ConfigOptions) => Promise<QueueOptions>
   run: (dlq: DeadLetterQueue, id: string, by: string) => Promise<DeadLetter>
   /** A note that is printed once at the end. */
-  after?: (opened: Opened, queues: ReadonlySet<string>) => Promise<string | undefined>
+  finalNote?: (opened: Opened, queues: ReadonlySet<string>) => Promise<string | undefined>
 }
 
-interface ActOptions extends GlobalOptions, FilterOptions {
+interface ActionOptions extends GlobalOptions, FilterOptions {
   all?: boolean
   yes?: boolean
   by?: string
 }
 
-export function addAct(program: Command, act: Act): Command {
+export function addLetterAction(program: Command, action: LetterAction): Command {
   const command = program
-    .command(act.name)
-    .description(act.description)
+    .command(action.name)
+    .description(action.description)
     .argument('[ids...]', 'ids, id prefixes or source ids, instead of a filter')
   return addFilterOptions(command)
-    .option('-a, --all', 'all letters in a state that allows it')
+    .option('-a, --all', 'all letters in a state that allows the action')
     .option('-y, --yes', 'do not ask for confirmation')
     .option('--by <name>', 'your name, for the history')
-    .addHelpText('after', examplesOf(act.usage ?? act.name))
+    .addHelpText('after', formatExamples(action.usage ?? action.name))
     .action((ids: string[], _, self: Command) => {
-      const options = self.optsWithGlobals<ActOptions>()
+      const options = self.optsWithGlobals<ActionOptions>()
       return withQueue(
         options,
-        (opened) => perform(act, opened, ids, options),
-        () => act.queueOptions?.(options),
+        (opened) => runAction(action, opened, ids, options),
+        () => action.queueOptions?.(options),
       )
     })
 }
 
-const examplesOf = (usage: string): string => `
+const formatExamples = (usage: string): string => `
 Examples:
   redrive ${usage} 01995c3a 01995c4f
   redrive ${usage} --queue charge-card --since 2h
   redrive ${usage} --group v1-a77e7f3bef6b9a28 --yes
 
-With --json each line is what became of one letter: {"id", "ok", "queue",
+With --json each line is the outcome for one letter: {"id", "ok", "queue",
 "state"} or {"id", "ok", "code", "message"}.`
 
-async function perform(
-  act: Act,
+async function runAction(
+  action: LetterAction,
   opened: OpenedQueue,
   ids: string[],
-  options: ActOptions,
+  options: ActionOptions,
 ): Promise<void> {
   const filter = readFilter(options, opened.clock.now())
   const filtered = options.all === true || Object.keys(filter).length > 0
   if (ids.length > 0 === filtered)
     throw new RedriveError(
       'INVALID_INPUT',
-      `${act.name} needs either ids or a filter such as --queue, --state or --group (--all for every letter)`,
+      `${action.name} needs either ids or a filter such as --queue, --state or --group (--all for every letter)`,
     )
-  const chosen = filtered
-    ? await choose(act, opened, filter, options)
-    : await resolveAll(opened, ids)
-  if (!chosen) return void process.stdout.write('Nothing was changed.\n')
-  const outcomes = await actOn(act, opened, chosen, options)
-  report(act, outcomes, filtered, options)
+  const selected = filtered
+    ? await selectLetters(action, opened, filter, options)
+    : await resolveIds(opened, ids)
+  if (!selected) return void process.stdout.write('Nothing was changed.\n')
+  const outcomes = await applyAction(action, opened, selected, options)
+  printOutcomes(action, outcomes, filtered, options)
   const queues = new Set(outcomes.flatMap((outcome) => ('queue' in outcome ? [outcome.queue] : [])))
-  const note = options.json || queues.size === 0 ? undefined : await act.after?.(opened, queues)
+  const note =
+    options.json || queues.size === 0 ? undefined : await action.finalNote?.(opened, queues)
   if (note !== undefined) process.stdout.write(`${note}\n`)
 }
 
-async function resolveAll({ store }: Opened, given: string[]): Promise<string[]> {
+async function resolveIds({ store }: Opened, args: string[]): Promise<string[]> {
   const ids: string[] = []
-  for (const one of given) ids.push(await resolveId(store, one))
+  for (const arg of args) ids.push(await resolveId(store, arg))
   return [...new Set(ids)]
 }
 
@@ -104,26 +105,31 @@ async function resolveAll({ store }: Opened, given: string[]): Promise<string[]>
  * Selects the matching letters once, before the confirmation and before any of them changes:
  * letters that match later were not confirmed. Undefined if the person declines.
  */
-async function choose(
-  act: Act,
+async function selectLetters(
+  action: LetterAction,
   { store }: Opened,
   filter: LetterFilter,
-  options: ActOptions,
+  options: ActionOptions,
 ): Promise<string[] | undefined> {
-  const legal: readonly State[] = moveTable[act.name].from
-  const wanted =
+  const legal: readonly State[] = moveTable[action.name].from
+  const selectedStates =
     filter.state === undefined
       ? legal
       : [filter.state].flat().filter((state) => legal.includes(state))
-  if (wanted.length === 0)
+  if (selectedStates.length === 0)
     throw new RedriveError(
       'ILLEGAL_MOVE',
-      `${act.name} is possible in these states: ${legal.join(', ')}`,
+      `${action.name} is possible only in these states: ${legal.join(', ')}; change --state`,
     )
-  const query: LetterQuery = { ...filter, state: [...wanted], order: 'oldest', limit: maxLimit }
+  const query: LetterQuery = {
+    ...filter,
+    state: [...selectedStates],
+    order: 'oldest',
+    limit: maxLimit,
+  }
   const ids: string[] = []
   const counts = new Map<State, number>()
-  for await (const letters of pages((from) => store.find({ ...query, ...from })))
+  for await (const letters of readPages((from) => store.find({ ...query, ...from })))
     for (const { id, state } of letters) {
       ids.push(id)
       counts.set(state, (counts.get(state) ?? 0) + 1)
@@ -133,20 +139,23 @@ async function choose(
     const count = counts.get(state)
     return count === undefined ? [] : [`${count.toLocaleString('en')} ${state}`]
   })
-  const what = `${counted(ids.length, 'letter')} (${by.join(', ')})`
-  return options.yes || (await confirmed(act, what)) ? ids : undefined
+  const what = `${formatCount(ids.length, 'letter')} (${by.join(', ')})`
+  return options.yes || (await askConfirmation(action, what)) ? ids : undefined
 }
 
-async function confirmed(act: Act, what: string): Promise<boolean> {
+async function askConfirmation(action: LetterAction, what: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY)
-    throw new RedriveError('INVALID_INPUT', `${act.name} would act on ${what}: add --yes to do it`)
-  const asking = createInterface({ input: process.stdin, output: process.stdout })
-  const ended = new AbortController()
-  asking.once('close', () => ended.abort())
-  const answer = await asking
-    .question(`${act.name} ${what}? [y/N] `, { signal: ended.signal })
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `${action.name} would act on ${what}: add --yes to confirm`,
+    )
+  const prompt = createInterface({ input: process.stdin, output: process.stdout })
+  const closed = new AbortController()
+  prompt.once('close', () => closed.abort())
+  const answer = await prompt
+    .question(`${action.name} ${what}? [y/N] `, { signal: closed.signal })
     .catch(() => '')
-  asking.close()
+  prompt.close()
   return /^y(es)?$/i.test(answer.trim())
 }
 
@@ -155,18 +164,18 @@ type Outcome = { id: string; queue: string; state: State } | { id: string; error
 /** Number of concurrent actions, so that the store can batch its writes. */
 const batchSize = 100
 
-async function actOn(
-  act: Act,
+async function applyAction(
+  action: LetterAction,
   { dlq }: OpenedQueue,
   ids: string[],
-  options: ActOptions,
+  options: ActionOptions,
 ): Promise<Outcome[]> {
   const by = options.by ?? userName()
   const outcomes: Outcome[] = []
   for (let start = 0; start < ids.length; start += batchSize) {
     const batch = ids.slice(start, start + batchSize)
     const run = async (id: string): Promise<Outcome> =>
-      act.run(dlq, id, by).then(
+      action.run(dlq, id, by).then(
         ({ queue, state }) => ({ id, queue, state }),
         (error: unknown) => ({ id, error }),
       )
@@ -182,53 +191,57 @@ function userName(): string {
   try {
     return userInfo().username
   } catch {
-    return 'operator' // A user without a name, as in some containers.
+    return 'operator' // The user has no name, as in some containers.
   }
 }
 
 const maxPrintedErrors = 10
 
-function report(
-  act: Act,
+function printOutcomes(
+  action: LetterAction,
   outcomes: readonly Outcome[],
   filtered: boolean,
-  options: ActOptions,
+  options: ActionOptions,
 ): void {
   const failed = outcomes.filter((outcome) => 'error' in outcome)
   if (options.json)
-    for (const outcome of outcomes) process.stdout.write(`${json(forPrograms(outcome))}\n`)
+    for (const outcome of outcomes) process.stdout.write(`${toJson(toJsonOutcome(outcome))}\n`)
   else {
-    if (filtered || outcomes.length > maxPrintedErrors) process.stdout.write(summary(act, outcomes))
+    if (filtered || outcomes.length > maxPrintedErrors)
+      process.stdout.write(formatOutcomes(action, outcomes))
     else
       for (const outcome of outcomes)
         if ('queue' in outcome)
           process.stdout.write(
-            `${outcome.id}  ${line(outcome.queue)}  ${paint('green', doneOf(act, outcome))}\n`,
+            `${outcome.id}  ${escapeLine(outcome.queue)}  ${paint('green', describeOutcome(action, outcome))}\n`,
           )
     for (const { error } of failed.slice(0, maxPrintedErrors))
-      process.stderr.write(tell(explain(error)))
-    if (failed.length > maxPrintedErrors) process.stderr.write(`… ${failed.length} failed in all\n`)
+      process.stderr.write(formatError(explainError(error)))
+    if (failed.length > maxPrintedErrors)
+      process.stderr.write(`… ${failed.length} failed in total\n`)
   }
-  if (failed.length > 0) process.exitCode = explain(failed[0]!.error).exit
+  if (failed.length > 0) process.exitCode = explainError(failed[0]!.error).exit
 }
 
-/** A line for each kind of outcome. */
-function summary(act: Act, outcomes: readonly Outcome[]): string {
+/** One line per kind of outcome. */
+function formatOutcomes(action: LetterAction, outcomes: readonly Outcome[]): string {
   if (outcomes.length === 0) return 'No letter matches.\n'
-  const done = outcomes.flatMap((outcome) => ('queue' in outcome ? [doneOf(act, outcome)] : []))
-  if (done.length === 0) return `0 letters ${doneOf(act, { state: 'pending' })}.\n`
+  const done = outcomes.flatMap((outcome) =>
+    'queue' in outcome ? [describeOutcome(action, outcome)] : [],
+  )
+  if (done.length === 0) return `0 letters ${describeOutcome(action, { state: 'pending' })}.\n`
   return [...Map.groupBy(done, (what) => what)]
-    .map(([what, all]) => `${counted(all.length, 'letter')} ${what}.\n`)
+    .map(([what, all]) => `${formatCount(all.length, 'letter')} ${what}.\n`)
     .join('')
 }
 
-function doneOf({ done }: Act, letter: Pick<DeadLetter, 'state'>): string {
-  return typeof done === 'string' ? done : done(letter)
+function describeOutcome({ outcome }: LetterAction, letter: Pick<DeadLetter, 'state'>): string {
+  return typeof outcome === 'string' ? outcome : outcome(letter)
 }
 
-function forPrograms(outcome: Outcome): object {
+function toJsonOutcome(outcome: Outcome): object {
   const { id } = outcome
   if ('queue' in outcome) return { id, ok: true, queue: outcome.queue, state: outcome.state }
-  const { code, message } = explain(outcome.error)
+  const { code, message } = explainError(outcome.error)
   return { id, ok: false, code, message }
 }

@@ -7,7 +7,7 @@ import { inKeyUnits } from '../config/reference.ts'
 import type { Setting } from '../config/settings.ts'
 import { errorTable } from '../errors.ts'
 import { hideSecrets, type ConfigOptions } from './open.ts'
-import { counted, json, line, lineWidth, paint, table } from './print.ts'
+import { formatCount, toJson, escapeLine, lineWidth, paint, formatTable } from './print.ts'
 
 /** The configuration sources of a command with these flags. */
 export function sourcesOf({ config, set = [], store }: ConfigOptions): ConfigSources {
@@ -22,60 +22,62 @@ export function sourcesOf({ config, set = [], store }: ConfigOptions): ConfigSou
 /** Prints the effective configuration, or its problems. */
 export function checkConfig(options: ConfigOptions): void {
   const examined = examineConfig(sourcesOf(options))
-  if ('config' in examined) return print(examined.config, options.json ?? false)
+  if ('config' in examined) return printConfig(examined.config, options.json ?? false)
   if (!options.json) throw invalidConfig(examined.problems)
-  process.stdout.write(`${json({ ok: false, problems: examined.problems }, 2)}\n`)
-  process.stderr.write(`${examined.problems.map((one) => line(formatProblem(one))).join('\n')}\n`)
+  process.stdout.write(`${toJson({ ok: false, problems: examined.problems }, 2)}\n`)
+  process.stderr.write(
+    `${examined.problems.map((one) => escapeLine(formatProblem(one))).join('\n')}\n`,
+  )
   process.exitCode = errorTable.INVALID_CONFIG.exit
 }
 
 /** Keys with URLs, which may contain a password or a token. */
 const urls = /^(store|search|handlers\..*\.(http|mailbox)\.url|mailboxes\..*|notify\..*\.url)$/
 
-function print({ settings, file, handlers }: Config, asJson: boolean): void {
-  const safe = settings.map(({ key, value, from }) => ({
+function printConfig({ settings, file, handlers }: Config, asJson: boolean): void {
+  const redacted = settings.map(({ key, value, from }) => ({
     key,
     value: typeof value === 'string' && urls.test(key) ? hideSecrets(value) : value,
     from,
   }))
   if (asJson) {
-    process.stdout.write(`${json({ ok: true, file: file ?? null, settings: safe }, 2)}\n`)
+    process.stdout.write(`${toJson({ ok: true, file: file ?? null, settings: redacted }, 2)}\n`)
     return
   }
-  const rows = table<Setting>(
+  const rows = formatTable<Setting>(
     [
-      { title: 'key', cell: ({ key }) => line(key), least: 12 },
+      { title: 'key', cell: ({ key }) => escapeLine(key), minWidth: 12 },
       {
         title: 'from',
         // The origin is the most important part, and would be cut off first.
-        cell: ({ from }) => line(inFile(from, file)),
-        least: 10,
+        cell: ({ from }) => escapeLine(shortenOrigin(from, file)),
+        minWidth: 10,
         style: ({ from }) => (from === 'default' ? 'dim' : undefined),
       },
       {
         title: 'value',
-        cell: ({ key, value }) => line(inOneLine(inKeyUnits(key, value))),
-        least: 10,
+        cell: ({ key, value }) => escapeLine(toText(inKeyUnits(key, value))),
+        minWidth: 10,
       },
     ],
-    safe,
+    redacted,
     lineWidth(),
   )
-  const verdict = `The configuration is valid: ${counted(handlers.size, 'handler')}.`
+  const verdict = `The configuration is valid: ${formatCount(handlers.size, 'handler')}.`
   process.stdout.write(`${rows.join('\n')}\n${paint('green', verdict)}\n`)
 }
 
-/** An origin in a file, without the folder. */
-function inFile(from: string, file: string | undefined): string {
+/** An origin in the configuration file, without the folder. */
+function shortenOrigin(from: string, file: string | undefined): string {
   return file !== undefined && from.startsWith(`${file}:`)
     ? basename(file) + from.slice(file.length)
     : from
 }
 
-function inOneLine(value: unknown): string {
+function toText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 export function printSchema(): void {
-  process.stdout.write(`${json(configJsonSchema(), 2)}\n`)
+  process.stdout.write(`${toJson(configJsonSchema(), 2)}\n`)
 }
