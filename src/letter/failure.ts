@@ -106,9 +106,11 @@ const wrapped = ['error', 'original', 'originalError', 'driverError', 'parent']
 function causeOf(thing: object): unknown {
   const cause = read(thing, 'cause')
   if (cause !== undefined && cause !== null) return cause
-  return wrapped
-    .map((key) => read(thing, key))
-    .find((inner) => typeof read(inner, 'stack') === 'string')
+  for (const key of wrapped) {
+    const inner = read(thing, key)
+    if (typeof read(inner, 'stack') === 'string') return inner
+  }
+  return undefined
 }
 
 /**
