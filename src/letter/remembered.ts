@@ -1,10 +1,10 @@
 /** Memoises `work` by key, for at most `max` keys; clears the cache when it is full. */
-export function remembered<K>(most: number, work: (key: K) => string): (key: K) => string {
-  const known = new Map<K, string>()
+export function remembered<K, V>(max: number, work: (key: K) => V): (key: K) => V {
+  const known = new Map<K, V>()
   return (key) => {
     const found = known.get(key)
-    if (found !== undefined) return found
-    if (known.size >= most) known.clear()
+    if (found !== undefined || known.has(key)) return found as V
+    if (known.size >= max) known.clear()
     const value = work(key)
     known.set(key, value)
     return value
