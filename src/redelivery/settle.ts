@@ -1,7 +1,7 @@
 import { sleep, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter, Payload } from '../letter/letter.ts'
-import { park, release, resolve, withChange, type Change, type Mover } from '../letter/moves.ts'
+import { park, release, resolve, type Change, type Mover } from '../letter/moves.ts'
 import { encodePayload } from '../letter/payload.ts'
 import type { FailedResult } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
@@ -10,6 +10,7 @@ import { changeAfterFailure } from '../policy/after-run.ts'
 import type { Customs } from '../policy/backoff.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { ApplyResult, Store } from '../store.ts'
+import type { ChangeWriter } from './change-writer.ts'
 import type { RunResult } from './run-result.ts'
 
 export interface SettleOptions {
@@ -24,6 +25,10 @@ export interface SettleOptions {
   maxPayloadBytes: number
 }
 
+export interface SettleContext extends SettleOptions {
+  writer: ChangeWriter
+}
+
 /**
  * Writes the result of a run if the lease is still valid, and emits the events. While the store is
  * unreachable it retries as long as the lease may be valid. After that the letter is claimed again,
@@ -32,13 +37,13 @@ export interface SettleOptions {
 export async function settle(
   letter: DeadLetter,
   result: RunResult,
-  options: SettleOptions,
+  context: SettleContext,
   durationMs: number,
 ): Promise<void> {
-  const { hub, worker } = options
-  const change = changeFor(letter, result, options)
-  const written = await persist(letter, change, options)
-  if (written === 'written') hub.emitChange(withChange(letter, change), change, durationMs)
+  const { hub, worker } = context
+  const change = changeFor(letter, result, context)
+  const written = await persist(letter, change, context)
+  if (written === 'written') hub.emitChangeOf(letter, change, durationMs)
   else if (written) hub.emit({ type: 'lease-lost', letter, worker })
 }
 
@@ -102,14 +107,15 @@ const firstPauseMs = 50
 async function persist(
   letter: DeadLetter,
   change: Change,
-  options: SettleOptions,
+  { store, writer, clock, hub, leaseMs }: SettleContext,
 ): Promise<ApplyResult | undefined> {
-  const { store, clock, hub } = options
-  const giveUpMs = clock.mono() + options.leaseMs
+  const giveUpMs = clock.mono() + leaseMs
   for (let pauseMs = firstPauseMs, failures = 0; ; pauseMs *= 2, failures++) {
     try {
+      if (failures === 0) return await writer.write(change)
+      // Alone, so that a change that the store rejects does not fail others again.
       const [result] = await store.apply([change])
-      if (failures === 0 || result === 'written') return result
+      if (result === 'written') return result
       return await findOutcome(letter, change, store)
     } catch (error) {
       hub.emit({ type: 'error', during: `settling of letter ${letter.id}`, error })

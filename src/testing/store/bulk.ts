@@ -13,9 +13,9 @@ import {
   ids,
   longLeaseMs,
   person,
-  rejectsWith,
-  sameLetter,
-  stored,
+  expectRejection,
+  expectSameLetter,
+  getLetter,
   totalOf,
 } from './steps.ts'
 
@@ -42,12 +42,12 @@ export const bulkChecks = [
       const request = { filter: { state: states }, moves, limit: 100 }
       assert.deepEqual(await store.applyAll(request), { written: moved.length })
       for (const letter of moved)
-        sameLetter(
-          await stored(store, letter.id),
+        expectSameLetter(
+          await getLetter(store, letter.id),
           withChange(letter, changes[name](letter, person(bench))),
         )
       for (const letter of letters)
-        if (!moves[letter.state]) sameLetter(await stored(store, letter.id), letter)
+        if (!moves[letter.state]) expectSameLetter(await getLetter(store, letter.id), letter)
       assert.equal(await totalOf(store, name), moved.length)
     }),
   ),
@@ -128,12 +128,12 @@ export const bulkChecks = [
     const leased = await claimOne(bench, { leaseMs: longLeaseMs })
     const request = { filter: { ids: [leased.id] }, moves: movesOf(bench, 'resolve'), limit: 10 }
     assert.deepEqual(await store.applyAll(request), { written: 0 })
-    sameLetter(await stored(store, leased.id), leased)
+    expectSameLetter(await getLetter(store, leased.id), leased)
   }),
 
   check('rejects an unknown key of the filter', async (bench) => {
     const filter = { colour: 'red' } as object
     const moves = movesOf(bench, 'retry')
-    await rejectsWith('INVALID_INPUT', () => bench.store.applyAll({ filter, moves, limit: 1 }))
+    await expectRejection('INVALID_INPUT', () => bench.store.applyAll({ filter, moves, limit: 1 }))
   }),
 ]
