@@ -1,3 +1,4 @@
+import type { Database, SqlValue } from '../../backends/sqlite/database.ts'
 import type { Total } from '../../store.ts'
 import {
   actionCode,
@@ -11,10 +12,34 @@ import {
   priorityCode,
   type Cell,
 } from '../rows/codes.ts'
-import { Deltas, type Delta } from '../rows/deltas.ts'
-import type { Database } from '../../backends/sqlite/database.ts'
-import type { QueueNames } from './queue-names.ts'
-import type { Row, SqlValue } from '../rows/row.ts'
+import { at } from '../rows/columns.ts'
+import { Deltas, type Delta, type Sums } from '../rows/deltas.ts'
+import type { StoreContext } from './context.ts'
+import { parseTags } from './letters.ts'
+import type { SentLetter } from './transfer.ts'
+
+/** What a letter is counted by. */
+export interface Counted extends Cell {
+  fingerprint: string
+  /** Distinct. */
+  tags: readonly string[]
+  retries: number
+  backoffMs: number
+}
+
+export function countedOf(queue: number, row: SentLetter): Counted {
+  return {
+    queue,
+    state: row[at.state] as number,
+    priority: row[at.priority] as number,
+    category: row[at.category] as number,
+    policy: row[at.policy] as number,
+    fingerprint: row[at.fingerprint] as string,
+    tags: parseTags(row[at.tags]!),
+    retries: row[at.retries] as number,
+    backoffMs: row[at.backoff_ms] as number,
+  }
+}
 
 /** Maximum number of rows that one statement writes. */
 const maxRowsPerStatement = 8
@@ -39,24 +64,31 @@ const ofKind = 'FROM queues CROSS JOIN counters ON counters.queue = queues.id AN
  */
 export class Counters {
   readonly #db: Database
+  readonly #deltas = new Deltas()
   #cached: Map<number, number> | undefined
   #occupied = 0
   #seenVersion: unknown
-  readonly #deltas = new Deltas()
 
   constructor(db: Database) {
     this.#db = db
   }
 
-  /** Counts a letter that was added (1) or removed (-1). */
-  count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void {
-    this.#deltas.count(queue, row, tags, n)
-    if (this.#cached) this.#addTo(this.#cached, cellOf(queue, row), n)
+  /** Counts letters that were added (positive) or removed (negative). */
+  count(letter: Counted, n: number): void {
+    this.#deltas.count(letter.queue, letter, letter.tags, n)
+    if (this.#cached) this.#addTo(this.#cached, cellOf(letter.queue, letter), n)
   }
 
-  /** Adds an action on a letter to the totals. `row` is the letter after it. */
-  total(queue: number, action: number, row: Row): void {
-    this.#deltas.total(queue, action, row)
+  /** Counts a letter that changed. */
+  move(before: Counted, next: Counted): void {
+    this.count(before, -1)
+    this.count(next, 1)
+  }
+
+  /** Adds actions, a bit for each, to the totals. `letter` is the letter after them. */
+  total(bits: number, letter: Counted, sums: Sums = sumsOf(letter)): void {
+    for (let action = 0; bits >> action !== 0; action++)
+      if ((bits >> action) & 1) this.#deltas.totals(letter.queue, action, letter.priority, sums)
   }
 
   /** Number of letters that are not archived, within the transaction. */
@@ -109,6 +141,10 @@ export class Counters {
   }
 }
 
+function sumsOf({ retries, backoffMs }: Counted): Sums {
+  return { n: 1, retries, maxRetries: retries, backoffMs }
+}
+
 function valuesOf(delta: Delta): SqlValue[] {
   const { queue, kind, name, code, n, retries, maxRetries, backoffMs } = delta
   return [queue, kind, name, code, n, retries, maxRetries, backoffMs]
@@ -139,7 +175,7 @@ export function namedCounts(
   return counted
 }
 
-export function readTotals(db: Database, queues: QueueNames): Total[] {
+export function readTotals({ db, queues }: StoreContext): Total[] {
   const sql = `SELECT queue, code, n, retries, max_retries, backoff_ms ${ofKind}`
   const rows = db.all(sql, counter.total) as [number, number, number, number, number, number][]
   return rows.map(([queue, code, count, retries, maxRetries, backoffMs]) => ({
@@ -153,10 +189,7 @@ export function readTotals(db: Database, queues: QueueNames): Total[] {
   }))
 }
 
-export function writeTotals(
-  { db, queues }: { db: Database; queues: QueueNames },
-  totals: readonly Total[],
-): null {
+export function writeTotals({ db, queues }: StoreContext, totals: readonly Total[]): null {
   const sql = 'INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
   for (const { action, queue, priority, count, retries, maxRetries, backoffMs } of totals) {
     const code = actionCode(action) * 4 + priorityCode(priority)

@@ -1,7 +1,7 @@
 import { toTimestamp } from '../../letter/time.ts'
 import type { StoreContext } from './context.ts'
 import type { Stored, Methods } from './protocol.ts'
-import type { SqlValue } from '../rows/row.ts'
+import type { SqlValue } from '../rows/columns.ts'
 
 const columns = 'id, version, value, updated_at'
 
