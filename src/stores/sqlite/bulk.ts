@@ -100,6 +100,6 @@ function movePlain(context: StoreContext, seqs: readonly number[], by: BulkMove)
       backoffMs: at.backoffMs === -1 ? backoffMs! : n! * next.backoffMs,
     })
   }
-  db.run(`${move.sql} WHERE seq IN (SELECT value FROM json_each(?))`, ...values, line, list)
+  db.run(move.many, ...values, line, list)
   if (move.due === 'ready') context.woke = true
 }

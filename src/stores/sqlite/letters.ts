@@ -26,7 +26,7 @@ export function loadLetters(
   keys: readonly (number | string)[],
   extent: Extent,
 ): SentLetter[] {
-  const sql = `SELECT ${readColumns}, queue, ${bodyColumns[extent]}, NULL FROM json_each(?) AS wanted
+  const sql = `SELECT ${readColumns}, queue, ${bodyColumns[extent]} FROM json_each(?) AS wanted
     CROSS JOIN letters ON ${keyed[by]} LEFT JOIN bodies ON bodies.seq = letters.seq`
   try {
     const letters = context.db.all(sql, JSON.stringify(keys))
@@ -67,18 +67,21 @@ export interface Entry extends Counted {
 const entryColumns = `seq, queue, state, priority, category, policy, fingerprint, retries, backoff_ms,
   version, epoch, worker, lane, unmet, tags`
 
+// Statements are found by their SQL: a constant string is hashed once.
+const entryById = `SELECT ${entryColumns} FROM letters WHERE id = ${idOf('?')}`
+const entriesBySeq = `SELECT ${entryColumns} FROM json_each(?) CROSS JOIN letters ON seq = value`
+
 /** The entry of a letter. Undefined: there is none, or the id is not a UUID. */
-export function findEntry(context: StoreContext, id: string): Entry | undefined {
-  return entryOf(context.db.get(`SELECT ${entryColumns} FROM letters WHERE id = ${idOf('?')}`, id))
+export function findEntry({ db }: StoreContext, id: string): Entry | undefined {
+  const values = db.get(entryById, id)
+  return values && entryOf(values)
 }
 
-export function entriesOf(context: StoreContext, seqs: readonly number[]): Entry[] {
-  const sql = `SELECT ${entryColumns} FROM json_each(?) CROSS JOIN letters ON letters.seq = value`
-  return context.db.all(sql, JSON.stringify(seqs)).map((row) => entryOf(row)!)
+export function entriesOf({ db }: StoreContext, seqs: readonly number[]): Entry[] {
+  return db.all(entriesBySeq, JSON.stringify(seqs)).map(entryOf)
 }
 
-function entryOf(values: SqlValue[] | undefined): Entry | undefined {
-  if (!values) return undefined
+function entryOf(values: SqlValue[]): Entry {
   return {
     seq: values[0] as number,
     queue: values[1] as number,

@@ -12,8 +12,12 @@ import { settleLane } from './waits.ts'
 
 /** How the changes of one group are written. */
 export interface Move {
-  /** The statement without its WHERE. Parameters: the values of the change, then its line. */
-  sql: string
+  /**
+   * The statements for one letter and for many. Parameters: the values of the change, its line, and
+   * the row number or a JSON list of them.
+   */
+  one: string
+  many: string
   due: RowChange['due']
   /** The positions in a change of the columns that letters are counted by. -1: not set. */
   at: {
@@ -36,8 +40,10 @@ export function moveOf({ columns, due }: Omit<SentGroup, 'guard' | 'changes'>): 
     const at = columns.indexOf(column)
     return at === -1 ? -1 : at + firstValue
   }
+  const update = `UPDATE letters SET ${assignments(columns, due)} WHERE seq`
   return {
-    sql: `UPDATE letters SET ${assignments(columns, due)}`,
+    one: `${update} = ?`,
+    many: `${update} IN (SELECT value FROM json_each(?))`,
     due,
     at: {
       state: find('state'),
@@ -84,7 +90,7 @@ export function moveLetter(
   const { db, counters } = context
   const { seq, lane } = entry
   const [id, , , line, counts, bytes, ...values] = change
-  db.run(`${move.sql} WHERE seq = ?`, ...values, line, seq)
+  db.run(move.one, ...values, line, seq)
   const next = nextOf(entry, move, change)
   if (next.tags !== entry.tags) writeTags(context, { seq, id }, entry.tags, next.tags)
   if (bytes !== null) writeEdit(context, seq, bytes)
