@@ -1,19 +1,16 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../src/clock/clock.ts'
-import type { PackedLetter } from '../../src/stores/rows/form.ts'
 import { Channel } from '../../src/backends/sqlite/channel.ts'
 import type { AnyCall } from '../../src/backends/sqlite/protocol.ts'
 import type { Location } from '../location.ts'
 import { rate } from '../harness.ts'
-import { sampleRows } from '../sample.ts'
-import { openRaw } from './sqlite-raw.ts'
+import { failure, operation } from '../sample.ts'
+import { openRaw, type RawLetter } from './sqlite-raw.ts'
 
 /**
- * Throughput of node:sqlite alone: writes the rows of the store into the same tables and indexes,
- * fully synchronous, in one thread, with a fixed number of letters per transaction. No letter is
- * created, checked, classified, counted or passed between threads: the counters are a cost of the
- * store.
+ * Throughput of node:sqlite alone: writes the letters of a prototype, fully synchronous, in one
+ * thread, with a fixed number of letters per transaction. No letter is checked or classified.
  */
 export async function rawSqlite(
   { at }: Location,
@@ -21,11 +18,10 @@ export async function rawSqlite(
   perTransaction: number,
 ): Promise<number> {
   const path = join(at, `raw-${perTransaction}.db`)
-  const rows = await sampleRows()
   const raw = openRaw(path)
   const run = (letters: number): void => {
     for (let n = 0; n < letters; n += perTransaction)
-      raw.transaction(Array.from({ length: perTransaction }, (_, at) => fresh(rows, n + at)))
+      raw.transaction(Array.from({ length: perTransaction }, (_, at) => letterOf(n + at)))
   }
   run(Math.min(count, 10 * perTransaction))
   const startMs = performance.now()
@@ -41,7 +37,6 @@ const program = { file: new URL('./sqlite-thread.ts', import.meta.url), name: 'r
 /** The same with one letter per transaction, each passed to a worker thread and awaited. */
 export async function rawSqliteThread({ at }: Location, count: number): Promise<number> {
   const path = join(at, 'raw-thread.db')
-  const rows = await sampleRows()
   const channel = Channel.take(program)
   channel.hold(true)
   let heard = Promise.withResolvers<void>()
@@ -50,7 +45,7 @@ export async function rawSqliteThread({ at }: Location, count: number): Promise<
   const run = async (letters: number): Promise<void> => {
     for (let n = 0; n < letters; n++) {
       heard = Promise.withResolvers()
-      const calls: AnyCall[] = [[n, 'add', fresh(rows, n)]]
+      const calls: AnyCall[] = [[n, 'add', letterOf(n)]]
       channel.send({ kind: 'batch', nowMs: systemClock.now(), calls })
       await heard.promise
     }
@@ -68,11 +63,14 @@ export async function rawSqliteThread({ at }: Location, count: number): Promise<
   return rate(count, tookMs)
 }
 
-/** The letter with a unique id. */
-function fresh(rows: readonly PackedLetter[], n: number): PackedLetter {
-  const packed = rows[n % rows.length]!
-  packed[0][0] = systemClock.id()
-  return packed
+const row = JSON.stringify({ version: 1, maxRetries: 5, policy: { kind: 'immediate' }, tags: [] })
+
+/** A letter with a unique id. */
+function letterOf(n: number): RawLetter {
+  const { type, payload } = operation(n)
+  const { name, message, stack } = failure(n)
+  const origin = JSON.stringify({ source: { kind: 'operation', type }, name, message, stack })
+  return [systemClock.id(), systemClock.now(), row, origin, JSON.stringify(payload)]
 }
 
 function removeFiles(path: string): void {

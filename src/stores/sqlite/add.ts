@@ -14,7 +14,7 @@ import {
   states,
   wait,
 } from '../rows/codes.ts'
-import { at, columns, type SqlValue } from '../rows/columns.ts'
+import { at, columns } from '../rows/columns.ts'
 import type { Origin } from '../rows/encode.ts'
 import { decodeHistory, encodeEntry } from '../rows/history-column.ts'
 import type { StoreContext } from './context.ts'
@@ -107,7 +107,7 @@ export function insertLetter(
   if (letter[at.wait] === wait.ready)
     if (lane !== null) letter[at.wait] = wait.held
     else if (waitsFor === null) context.woke = true
-  const [origin, originCrc, bytes, bytesCrc] = letter.slice(after.origin) as SqlValue[]
+  const [origin, originCrc, bytes, bytesCrc] = letter.slice(after.origin)
   const seq = db.insert(insertRow, queue, ...letter.slice(0, after.queue))
   if (seq === 0) return 0
   db.run(insertBody, seq, origin!, originCrc!, bytes!, bytesCrc!)
@@ -156,7 +156,8 @@ const addOccurrence = `UPDATE letters SET occurrences = occurrences + 1, version
  */
 function occur(context: StoreContext, queue: number, letter: SentLetter): AddResult | undefined {
   const { db, counters } = context
-  const holder = letter[at.dedupe] === null ? undefined : db.get(holderOf, queue, letter[at.dedupe]!)
+  const holder =
+    letter[at.dedupe] === null ? undefined : db.get(holderOf, queue, letter[at.dedupe]!)
   if (!holder) return undefined
   const [seq, id, occurrences] = holder as [number, string, number]
   const [before] = entriesOf(context, [seq]) as [Entry]

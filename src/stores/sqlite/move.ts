@@ -144,7 +144,11 @@ export function eraseLetter(context: StoreContext, entry: Entry, action?: number
   const { db, counters } = context
   const { seq, queue, lane, tags } = entry
   for (const tag of tags)
-    db.run('DELETE FROM tags WHERE tag = ? AND id = (SELECT id FROM letters WHERE seq = ?)', tag, seq)
+    db.run(
+      'DELETE FROM tags WHERE tag = ? AND id = (SELECT id FROM letters WHERE seq = ?)',
+      tag,
+      seq,
+    )
   if (entry.unmet > 0) db.run('DELETE FROM deps WHERE seq = ?', seq)
   for (const table of ['letters', 'bodies', 'edits'])
     db.run(`DELETE FROM ${table} WHERE seq = ?`, seq)

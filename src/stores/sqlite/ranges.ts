@@ -47,7 +47,11 @@ function paramsOf(range: Range<number>, { filter }: Pick<Search, 'filter'>): Sql
     case 'due':
       return [range.queue, range.wait, range.priority]
     case 'settled':
-      return [range.queue, range.state, filter.settledBefore ? toMs(filter.settledBefore) : endOfTime]
+      return [
+        range.queue,
+        range.state,
+        filter.settledBefore ? toMs(filter.settledBefore) : endOfTime,
+      ]
     case 'ids':
     case 'unmet':
     case 'all':

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { RedriveError } from '../../errors.ts'
-import type { DeadLetter, Payload } from '../../letter/letter.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
 import type { BulkMoves, Change } from '../../letter/moves.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import type { StoredLetter } from '../../store.ts'
@@ -160,11 +160,16 @@ export function receiveLetter(sent: SentLetter): LoadedLetter {
 }
 
 export function receiveStored([sent, captured, waitsFor]: LoadedStored): StoredLetter {
-  const stored: StoredLetter = { letter: decodeLetter(receiveLetter(sent)) }
-  const original: Payload | undefined = captured ? decodeOriginal(receiveLetter(captured)) : undefined
-  if (original) stored.original = original
-  if (waitsFor.length > 0) stored.waitsFor = waitsFor
-  return stored
+  const letter = decodeLetter(receiveLetter(sent))
+  const original = captured ? decodeOriginal(receiveLetter(captured)) : undefined
+  // Without the captured payload, a copy of the letter would not be complete.
+  if (captured && !original && letter.corrupt === undefined)
+    letter.corrupt = 'the captured payload cannot be read'
+  return {
+    letter,
+    ...(original ? { original } : {}),
+    ...(waitsFor.length > 0 ? { waitsFor } : {}),
+  }
 }
 
 /** The size of the payload, if it was read. */
