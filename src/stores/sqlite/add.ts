@@ -18,7 +18,7 @@ import { at, columns } from '../rows/columns.ts'
 import type { Origin } from '../rows/encode.ts'
 import { decodeHistory, encodeEntry } from '../rows/history-column.ts'
 import type { StoreContext } from './context.ts'
-import { countedOf } from './counters.ts'
+import { countedOf, type Counted } from './counters.ts'
 import { scan } from './find.ts'
 import { entriesOf, findEntry, type Entry } from './letters.ts'
 import { appendLine, eraseLetter, writeTags } from './move.ts'
@@ -75,8 +75,8 @@ function addLetter(
     if (room === undefined) return { kind: 'full' }
     evicted = room
   }
-  if (insertLetter(context, queue, letter, done) === 0) return duplicateById(context, id)
   const counted = countedOf(queue, letter)
+  if (insertLetter(context, counted, letter, done) === 0) return duplicateById(context, id)
   context.counters.total(counted.state === parked ? parkedAtCapture : captured, counted)
   return evicted > 0 ? { kind: 'added', evicted } : undefined
 }
@@ -96,13 +96,13 @@ const insertBody = 'INSERT INTO bodies VALUES (?, ?, ?, ?, ?)'
  */
 export function insertLetter(
   context: StoreContext,
-  queue: number,
+  counted: Counted,
   letter: SentLetter,
   done: string[],
 ): number {
   const { db, counters } = context
+  const { queue, state, tags } = counted
   const lane = letter[at.lane] as string | null
-  const state = letter[at.state] as number
   const waitsFor = letter[after.note] as string | null
   if (letter[at.wait] === wait.ready)
     if (lane !== null) letter[at.wait] = wait.held
@@ -111,10 +111,9 @@ export function insertLetter(
   const seq = db.insert(insertRow, queue, ...letter.slice(0, after.queue))
   if (seq === 0) return 0
   db.run(insertBody, seq, origin!, originCrc!, bytes!, bytesCrc!)
-  const counted = countedOf(queue, letter)
   counters.count(counted, 1)
   const id = letter[at.id] as string
-  if (counted.tags.length > 0) writeTags(context, { seq, id }, [], counted.tags)
+  if (tags.length > 0) writeTags(context, { seq, id }, [], tags)
   if (waitsFor !== null) addDependencies(context, seq, JSON.parse(waitsFor) as string[])
   if (lane !== null && isActiveCode(state)) settleLane(context, queue, lane)
   if (state === resolved || letter[at.archived_from] === resolved) done.push(id)

@@ -1,6 +1,7 @@
-import { resolved, type Cell } from '../rows/codes.ts'
+import { resolved } from '../rows/codes.ts'
 import type { Found } from '../rows/plan.ts'
 import type { StoreContext } from './context.ts'
+import type { Counted } from './counters.ts'
 import { scan } from './find.ts'
 import { entriesOf } from './letters.ts'
 import { moveLetter, moveOf, nextOf, type Move } from './move.ts'
@@ -28,7 +29,7 @@ export function* applyAll(
   const byState = moves.map(([state, group]): BulkMove => {
     const move = moveOf(group)
     const change = group.changes[0]!
-    return { state, target: change[move.at.state] as number, move, change }
+    return { state, target: nextOf({ state } as Counted, move, change).state, move, change }
   })
   const start = after === undefined ? {} : { after: { key: after, id: after } }
   let written = 0
@@ -74,9 +75,8 @@ function moveOne(context: StoreContext, seq: number, id: string, by: BulkMove): 
   moveLetter(context, entry!, by.move, [id, ...rest])
 }
 
-const countLetters = `SELECT queue, priority, category, policy, fingerprint, count(*), sum(retries),
-  max(retries), sum(backoff_ms)
-  FROM letters WHERE seq IN (SELECT value FROM json_each(?)) GROUP BY 1, 2, 3, 4, 5`
+const countLetters = `SELECT queue, priority, category, policy, fingerprint, retries, backoff_ms,
+  count(*) FROM letters WHERE seq IN (SELECT value FROM json_each(?)) GROUP BY 1, 2, 3, 4, 5, 6, 7`
 
 /** Counts letters without lane and tags as they are, then writes all of them. */
 function movePlain(context: StoreContext, seqs: readonly number[], by: BulkMove): void {
@@ -85,21 +85,15 @@ function movePlain(context: StoreContext, seqs: readonly number[], by: BulkMove)
   const [, , , line, bits, , ...values] = change
   const list = JSON.stringify(seqs)
   for (const row of db.all(countLetters, list)) {
-    const [queue, priority, category, policy] = row as number[]
-    const [fingerprint, n, retries, most, backoffMs] = row.slice(4) as [string, ...number[]]
-    const cell = { queue, state, priority, category, policy } as Cell
-    const before = { ...cell, fingerprint, tags: [], retries: 0, backoffMs: 0 }
+    const [queue, priority, category, policy, fingerprint, retries, backoffMs, n] = row as CountRow
+    const cell = { queue, state, priority, category, policy }
+    const before: Counted = { ...cell, fingerprint, tags: [], retries, backoffMs }
     const next = nextOf(before, move, change)
-    counters.count(before, -n!)
-    counters.count(next, n!)
-    const { at } = move
-    counters.total(bits, next, {
-      n: n!,
-      retries: at.retries === -1 ? retries! : n! * next.retries,
-      maxRetries: at.retries === -1 ? most! : next.retries,
-      backoffMs: at.backoffMs === -1 ? backoffMs! : n! * next.backoffMs,
-    })
+    counters.move(before, next, n)
+    counters.total(bits, next, n)
   }
   db.run(move.many, ...values, line, list)
   if (move.due === 'ready') context.woke = true
 }
+
+type CountRow = [number, number, number, number, string, number, number, number]

@@ -13,7 +13,7 @@ import {
   type Cell,
 } from '../rows/codes.ts'
 import { at } from '../rows/columns.ts'
-import { Deltas, type Delta, type Sums } from '../rows/deltas.ts'
+import { Deltas, type Delta } from '../rows/deltas.ts'
 import type { StoreContext } from './context.ts'
 import { parseTags } from './letters.ts'
 import type { SentLetter } from './transfer.ts'
@@ -79,16 +79,17 @@ export class Counters {
     if (this.#cached) this.#addTo(this.#cached, cellOf(letter.queue, letter), n)
   }
 
-  /** Counts a letter that changed. */
-  move(before: Counted, next: Counted): void {
-    this.count(before, -1)
-    this.count(next, 1)
+  /** Counts letters that changed. */
+  move(before: Counted, next: Counted, n = 1): void {
+    this.count(before, -n)
+    this.count(next, n)
   }
 
-  /** Adds actions, a bit for each, to the totals. `letter` is the letter after them. */
-  total(bits: number, letter: Counted, sums: Sums = sumsOf(letter)): void {
+  /** Adds actions, a bit for each, on equal letters to the totals. `letter` is one after them. */
+  total(bits: number, { queue, priority, retries, backoffMs }: Counted, n = 1): void {
+    const sums = { n, retries: n * retries, maxRetries: retries, backoffMs: n * backoffMs }
     for (let action = 0; bits >> action !== 0; action++)
-      if ((bits >> action) & 1) this.#deltas.totals(letter.queue, action, letter.priority, sums)
+      if ((bits >> action) & 1) this.#deltas.totals(queue, action, priority, sums)
   }
 
   /** Number of letters that are not archived, within the transaction. */
@@ -139,10 +140,6 @@ export class Counters {
     this.#deltas.clear()
     this.#cached = undefined
   }
-}
-
-function sumsOf({ retries, backoffMs }: Counted): Sums {
-  return { n: 1, retries, maxRetries: retries, backoffMs }
 }
 
 function valuesOf(delta: Delta): SqlValue[] {

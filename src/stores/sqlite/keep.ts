@@ -2,6 +2,7 @@ import type { KeepResult } from '../../store.ts'
 import { at } from '../rows/columns.ts'
 import { insertLetter, refuseWhenLow } from './add.ts'
 import type { StoreContext } from './context.ts'
+import { countedOf } from './counters.ts'
 import { findEntry, loadLetters } from './letters.ts'
 import { eraseLetter, writeEdit } from './move.ts'
 import { after, formatId, type LoadedStored, type SentStored } from './transfer.ts'
@@ -21,7 +22,7 @@ function keepLetter(context: StoreContext, [letter, edit]: SentStored, done: str
   if (same && same.version >= (letter[at.version] as number)) return 'conflict'
   if (same) eraseLetter(context, same)
   const queue = context.queues.number(letter[after.queue] as string)
-  const seq = insertLetter(context, queue, letter, done)
+  const seq = insertLetter(context, countedOf(queue, letter), letter, done)
   if (edit !== null) writeEdit(context, seq, edit)
   return 'written'
 }

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { maxHistory } from '../../letter/history.ts'
 import type { RowChange } from '../rows/change.ts'
 import { isActiveCode } from '../rows/codes.ts'
-import type { Column, SqlValue } from '../rows/columns.ts'
+import type { Column } from '../rows/columns.ts'
 import type { StoreContext } from './context.ts'
 import type { Counted } from './counters.ts'
 import { parseTags, type Entry } from './letters.ts'
@@ -19,42 +19,34 @@ export interface Move {
   one: string
   many: string
   due: RowChange['due']
-  /** The positions in a change of the columns that letters are counted by. -1: not set. */
-  at: {
-    state: number
-    priority: number
-    category: number
-    policy: number
-    fingerprint: number
-    retries: number
-    backoffMs: number
-    tags: number
-  }
+  /** The fields that letters are counted by and that the changes set, with their positions. */
+  counted: [field: keyof Counted, position: number][]
 }
+
+/** The column of each field that letters are counted by. A change can set all but the queue. */
+const columnOf: [keyof Counted, Column][] = [
+  ['state', 'state'],
+  ['priority', 'priority'],
+  ['category', 'category'],
+  ['policy', 'policy'],
+  ['fingerprint', 'fingerprint'],
+  ['retries', 'retries'],
+  ['backoffMs', 'backoff_ms'],
+  ['tags', 'tags'],
+]
 
 /** The position of the first value in a change. */
 const firstValue = 6
 
 export function moveOf({ columns, due }: Omit<SentGroup, 'guard' | 'changes'>): Move {
-  const find = (column: Column): number => {
-    const at = columns.indexOf(column)
-    return at === -1 ? -1 : at + firstValue
-  }
   const update = `UPDATE letters SET ${assignments(columns, due)} WHERE seq`
   return {
     one: `${update} = ?`,
     many: `${update} IN (SELECT value FROM json_each(?))`,
     due,
-    at: {
-      state: find('state'),
-      priority: find('priority'),
-      category: find('category'),
-      policy: find('policy'),
-      fingerprint: find('fingerprint'),
-      retries: find('retries'),
-      backoffMs: find('backoff_ms'),
-      tags: find('tags'),
-    },
+    counted: columnOf
+      .filter(([, column]) => columns.includes(column))
+      .map(([field, column]) => [field, firstValue + columns.indexOf(column)]),
   }
 }
 
@@ -103,20 +95,12 @@ export function moveLetter(
 }
 
 /** What the letter is counted by after the change. */
-export function nextOf<T extends Counted>(entry: T, { at }: Move, change: SentChange): T {
-  const value = <T extends SqlValue>(position: number, present: T): T =>
-    position === -1 ? present : (change[position] as T)
-  return {
-    ...entry,
-    state: value(at.state, entry.state),
-    priority: value(at.priority, entry.priority),
-    category: value(at.category, entry.category),
-    policy: value(at.policy, entry.policy),
-    fingerprint: value(at.fingerprint, entry.fingerprint),
-    retries: value(at.retries, entry.retries),
-    backoffMs: value(at.backoffMs, entry.backoffMs),
-    tags: at.tags === -1 ? entry.tags : parseTags(change[at.tags] as SqlValue),
-  }
+export function nextOf<T extends Counted>(entry: T, { counted }: Move, change: SentChange): T {
+  const next = { ...entry }
+  const fields = next as Record<keyof Counted, unknown>
+  for (const [field, position] of counted)
+    fields[field] = field === 'tags' ? parseTags(change[position]!) : change[position]
+  return next
 }
 
 /** Brings the index of tags from the old tags of a letter to its new ones. */

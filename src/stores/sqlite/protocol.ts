@@ -13,7 +13,8 @@ import type {
 import type { Place, Search } from '../search.ts'
 import type { LoadedStored, SentGroup, SentLetter, SentStored } from './transfer.ts'
 
-export type Stored<T> = { id: string; version: number; value: T; updatedAt: string }
+/** The value is JSON. */
+export type SentRecord = [id: string, version: number, value: string, updatedAt: string]
 
 /** The results of `apply` as numbers. */
 export const applyResults = ['written', 'conflict', 'missing'] as const
@@ -54,10 +55,10 @@ export interface Methods {
   find: { request: Search; response: { letters: SentLetter[]; next?: Place } }
   tally: { request: { by: TallyKey; filter: LetterFilter }; response: [string, number][] }
   totals: { request: null; response: Total[] }
-  record: { request: { kind: string; id: string }; response: Stored<string> | null }
+  record: { request: { kind: string; id: string }; response: SentRecord | null }
   records: {
     request: { kind: string; prefix: string; after: string | null; limit: number }
-    response: Stored<string>[]
+    response: SentRecord[]
   }
   kinds: { request: null; response: string[] }
   health: { request: null; response: StoreHealth }
