@@ -9,8 +9,8 @@ export interface Raw {
 }
 
 /**
- * A prototype: a letter is one row with three indexes and one body, and one counter is exact. It has
- * no lanes, dependencies, dedupe keys or tags.
+ * A prototype: a letter is one row with three indexes and one body, and one counter is exact. It
+ * has no lanes, dependencies, dedupe keys or tags.
  */
 export function openRaw(path: string): Raw {
   const db = new DatabaseSync(path)

@@ -1,7 +1,7 @@
 import { resolved } from '../rows/codes.ts'
 import type { Found } from '../rows/plan.ts'
 import type { StoreContext } from './context.ts'
-import type { Counted } from './counters.ts'
+import type { Counted } from './counted.ts'
 import { scan } from './find.ts'
 import { entriesOf } from './letters.ts'
 import { moveLetter, moveOf, nextOf, type Move } from './move.ts'

@@ -12,34 +12,9 @@ import {
   priorityCode,
   type Cell,
 } from '../rows/codes.ts'
-import { at } from '../rows/columns.ts'
 import { Deltas, type Delta } from '../rows/deltas.ts'
-import type { StoreContext } from './context.ts'
-import { parseTags } from './letters.ts'
-import type { SentLetter } from './transfer.ts'
-
-/** What a letter is counted by. */
-export interface Counted extends Cell {
-  fingerprint: string
-  /** Distinct. */
-  tags: readonly string[]
-  retries: number
-  backoffMs: number
-}
-
-export function countedOf(queue: number, row: SentLetter): Counted {
-  return {
-    queue,
-    state: row[at.state] as number,
-    priority: row[at.priority] as number,
-    category: row[at.category] as number,
-    policy: row[at.policy] as number,
-    fingerprint: row[at.fingerprint] as string,
-    tags: parseTags(row[at.tags]!),
-    retries: row[at.retries] as number,
-    backoffMs: row[at.backoff_ms] as number,
-  }
-}
+import type { Counted } from './counted.ts'
+import type { QueueNames } from './queue-names.ts'
 
 /** Maximum number of rows that one statement writes. */
 const maxRowsPerStatement = 8
@@ -172,7 +147,12 @@ export function namedCounts(
   return counted
 }
 
-export function readTotals({ db, queues }: StoreContext): Total[] {
+interface Totals {
+  readonly db: Database
+  readonly queues: QueueNames
+}
+
+export function readTotals({ db, queues }: Totals): Total[] {
   const sql = `SELECT queue, code, n, retries, max_retries, backoff_ms ${ofKind}`
   const rows = db.all(sql, counter.total) as [number, number, number, number, number, number][]
   return rows.map(([queue, code, count, retries, maxRetries, backoffMs]) => ({
@@ -186,7 +166,7 @@ export function readTotals({ db, queues }: StoreContext): Total[] {
   }))
 }
 
-export function writeTotals({ db, queues }: StoreContext, totals: readonly Total[]): null {
+export function writeTotals({ db, queues }: Totals, totals: readonly Total[]): null {
   const sql = 'INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
   for (const { action, queue, priority, count, retries, maxRetries, backoffMs } of totals) {
     const code = actionCode(action) * 4 + priorityCode(priority)

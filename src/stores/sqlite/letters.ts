@@ -1,7 +1,7 @@
 import { isCorrupt } from '../../backends/sqlite/errors.ts'
 import type { SqlValue } from '../rows/columns.ts'
 import type { StoreContext } from './context.ts'
-import type { Counted } from './counters.ts'
+import { parseTags, type Counted } from './counted.ts'
 import { idOf, readColumns } from './schema.ts'
 import { after, type SentLetter } from './transfer.ts'
 
@@ -98,16 +98,5 @@ function entryOf(values: SqlValue[]): Entry {
     lane: values[12] as string | null,
     unmet: values[13] as number,
     tags: parseTags(values[14]!),
-  }
-}
-
-/** The distinct tags in a column. None: the column is empty or unreadable. */
-export function parseTags(column: SqlValue): string[] {
-  if (column === null) return []
-  try {
-    const tags: unknown = JSON.parse(column as string)
-    return Array.isArray(tags) ? [...new Set(tags as string[])] : []
-  } catch {
-    return []
   }
 }

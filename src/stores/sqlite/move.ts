@@ -4,8 +4,8 @@ import type { RowChange } from '../rows/change.ts'
 import { isActiveCode } from '../rows/codes.ts'
 import type { Column } from '../rows/columns.ts'
 import type { StoreContext } from './context.ts'
-import type { Counted } from './counters.ts'
-import { parseTags, type Entry } from './letters.ts'
+import { parseTags, type Counted } from './counted.ts'
+import type { Entry } from './letters.ts'
 import { idOf } from './schema.ts'
 import type { SentChange, SentGroup, StoredBytes } from './transfer.ts'
 import { settleLane } from './waits.ts'
@@ -66,7 +66,7 @@ const shortened = `substr(history, 1, instr(history, char(10))) ||
   substr(history, instr(history, char(10)) + 1 +
     instr(substr(history, instr(history, char(10)) + 1), char(10)))`
 
-/** Assignments that append a line to the history, as `appendHistory` of `letter/history.ts` does. */
+/** Assignments that append a line to the history: `appendHistory` of `letter/history.ts` in SQL. */
 export function appendLine(line: string): string {
   return `omitted = omitted + ${isFull}, history =
     iif(history = '', '', iif(${isFull}, ${shortened}, history) || char(10)) || ${line}`

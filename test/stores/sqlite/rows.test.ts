@@ -117,8 +117,8 @@ describe('rows of sqliteStore', () => {
   })
 
   it('keep bytes as they are, UTF-8 or not', async () => {
-    const texts = ['\ufeffa\0b', '', '{"a":"ä🦊"}'].map((text) => new TextEncoder().encode(text))
-    const payloads = [...texts, Uint8Array.of(0xc3, 0x28), Uint8Array.of(0xed, 0xa0, 0x80)]
+    const strings = ['\ufeffa\0b', '', '{"a":"ä🦊"}'].map((one) => new TextEncoder().encode(one))
+    const payloads = [...strings, Uint8Array.of(0xc3, 0x28), Uint8Array.of(0xed, 0xa0, 0x80)]
     const letters = payloads.map((bytes) => {
       const payload: Payload = { bytes, contentType: 'x', size: bytes.length, version: 1 }
       return aLetter({ payload })
