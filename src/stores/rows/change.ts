@@ -40,40 +40,46 @@ export interface RowChange {
   bytes: Uint8Array | undefined
 }
 
-type Encoders = { [K in PatchKey]: (value: Exclude<Patch[K], undefined>) => ColumnValues }
+type Encoders = {
+  [K in PatchKey]: (set: ColumnValues, value: Exclude<Patch[K], undefined>) => void
+}
+
+type Encode = (set: ColumnValues, value: unknown) => void
 
 const encoders: Encoders = {
-  state: (value) => ({ state: stateCode(value) }),
-  priority: (value) => ({ priority: priorityCode(value) }),
-  category: (value) => ({ category: categoryCode(value) }),
-  severity: (value) => ({ severity: severityCode(value) }),
-  recoverability: (value) => ({ recoverability: recoverabilityCode(value) }),
-  policy: (value) => ({ policy: policyCode(value.kind), policy_json: encodePolicy(value) }),
-  reason: (value) => ({ reason: value === null ? null : reasonCode(value) }),
-  archivedFrom: (value) => ({ archived_from: value === null ? null : stateCode(value) }),
-  fingerprint: (value) => ({ fingerprint: value }),
-  retries: (value) => ({ retries: value }),
-  maxRetries: (value) => ({ max_retries: value }),
-  replays: (value) => ({ replays: value }),
-  backoffMs: (value) => ({ backoff_ms: value }),
-  retryAt: (value) => ({ retry_at: encodeOptionalTime(value) }),
-  settledAt: (value) => ({ settled_at: encodeOptionalTime(value) }),
-  expiresAt: (value) => ({ expires_at: encodeOptionalTime(value) }),
-  updatedAt: () => ({}),
-  budgetSince: (value) => ({ budget_since: encodeOptionalTime(value) }),
-  deferredSince: (value) => ({ deferred_since: encodeOptionalTime(value) }),
-  lease: (value) => ({
-    worker: value?.worker ?? null,
-    leased_until: encodeOptionalTime(value?.expiresAt),
-  }),
-  tags: (value) => ({ tags: value.length > 0 ? JSON.stringify(value) : null }),
-  headers: (value) => ({ headers: encodeObject(value) }),
-  metadata: (value) => ({
-    metadata: Object.keys(value).length > 0 ? JSON.stringify(value) : null,
-  }),
-  failure: (value) => ({ failure: JSON.stringify(value) }),
-  review: (value) => ({ review: encodeObject(value) }),
-  payload: (value) => ({ edit: JSON.stringify(factsOf(value)) }),
+  state: (set, value) => (set.state = stateCode(value)),
+  priority: (set, value) => (set.priority = priorityCode(value)),
+  category: (set, value) => (set.category = categoryCode(value)),
+  severity: (set, value) => (set.severity = severityCode(value)),
+  recoverability: (set, value) => (set.recoverability = recoverabilityCode(value)),
+  policy: (set, value) => {
+    set.policy = policyCode(value.kind)
+    set.policy_json = encodePolicy(value)
+  },
+  reason: (set, value) => (set.reason = value === null ? null : reasonCode(value)),
+  archivedFrom: (set, value) => (set.archived_from = value === null ? null : stateCode(value)),
+  fingerprint: (set, value) => (set.fingerprint = value),
+  retries: (set, value) => (set.retries = value),
+  maxRetries: (set, value) => (set.max_retries = value),
+  replays: (set, value) => (set.replays = value),
+  backoffMs: (set, value) => (set.backoff_ms = value),
+  retryAt: (set, value) => (set.retry_at = encodeOptionalTime(value)),
+  settledAt: (set, value) => (set.settled_at = encodeOptionalTime(value)),
+  expiresAt: (set, value) => (set.expires_at = encodeOptionalTime(value)),
+  updatedAt: () => {},
+  budgetSince: (set, value) => (set.budget_since = encodeOptionalTime(value)),
+  deferredSince: (set, value) => (set.deferred_since = encodeOptionalTime(value)),
+  lease: (set, value) => {
+    set.worker = value?.worker ?? null
+    set.leased_until = encodeOptionalTime(value?.expiresAt)
+  },
+  tags: (set, value) => (set.tags = value.length > 0 ? JSON.stringify(value) : null),
+  headers: (set, value) => (set.headers = encodeObject(value)),
+  metadata: (set, value) =>
+    (set.metadata = Object.keys(value).length > 0 ? JSON.stringify(value) : null),
+  failure: (set, value) => (set.failure = JSON.stringify(value)),
+  review: (set, value) => (set.review = encodeObject(value)),
+  payload: (set, value) => (set.edit = JSON.stringify(factsOf(value))),
 }
 
 export function encodeChange(change: Change): RowChange {
@@ -98,11 +104,10 @@ export function encodeChange(change: Change): RowChange {
 
 export function encodePatch(patch: Patch): ColumnValues {
   const set: ColumnValues = {}
-  for (const [field, value] of Object.entries(patch))
-    if (value !== undefined) {
-      const encode = encoders[field as PatchKey] as (value: unknown) => ColumnValues
-      Object.assign(set, encode(value))
-    }
+  for (const field of Object.keys(patch) as PatchKey[]) {
+    const value = patch[field]
+    if (value !== undefined) (encoders[field] as Encode)(set, value)
+  }
   return set
 }
 

@@ -125,10 +125,17 @@ function checkId(id: string): string {
   throw new TypeError(`id must be a UUID in lower case, got ${JSON.stringify(id)}`)
 }
 
+/** The last timestamp that was encoded: most timestamps of a batch are the same. */
+let last = { at: '', ms: NaN }
+
 /** A timestamp in milliseconds. The string is the same again when it is read. */
 export function encodeTime(at: string): number {
+  if (at === last.at) return last.ms
   const ms = at.length === 24 && at.endsWith('Z') ? Date.parse(at) : NaN
-  if (ms >= 0) return ms
+  if (!Number.isNaN(ms)) {
+    last = { at, ms }
+    return ms
+  }
   throw new TypeError(`${JSON.stringify(at)} is not a timestamp such as 2026-01-01T00:00:00.000Z`)
 }
 

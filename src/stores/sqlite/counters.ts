@@ -1,3 +1,4 @@
+import type { Database, SqlValue } from '../../backends/sqlite/database.ts'
 import type { Total } from '../../store.ts'
 import {
   actionCode,
@@ -12,9 +13,8 @@ import {
   type Cell,
 } from '../rows/codes.ts'
 import { Deltas, type Delta } from '../rows/deltas.ts'
-import type { Database } from '../../backends/sqlite/database.ts'
+import type { Counted } from './counted.ts'
 import type { QueueNames } from './queue-names.ts'
-import type { Row, SqlValue } from '../rows/row.ts'
 
 /** Maximum number of rows that one statement writes. */
 const maxRowsPerStatement = 8
@@ -39,24 +39,32 @@ const ofKind = 'FROM queues CROSS JOIN counters ON counters.queue = queues.id AN
  */
 export class Counters {
   readonly #db: Database
+  readonly #deltas = new Deltas()
   #cached: Map<number, number> | undefined
   #occupied = 0
   #seenVersion: unknown
-  readonly #deltas = new Deltas()
 
   constructor(db: Database) {
     this.#db = db
   }
 
-  /** Counts a letter that was added (1) or removed (-1). */
-  count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void {
-    this.#deltas.count(queue, row, tags, n)
-    if (this.#cached) this.#addTo(this.#cached, cellOf(queue, row), n)
+  /** Counts letters that were added (positive) or removed (negative). */
+  count(letter: Counted, n: number): void {
+    this.#deltas.count(letter.queue, letter, letter.tags, n)
+    if (this.#cached) this.#addTo(this.#cached, cellOf(letter.queue, letter), n)
   }
 
-  /** Adds an action on a letter to the totals. `row` is the letter after it. */
-  total(queue: number, action: number, row: Row): void {
-    this.#deltas.total(queue, action, row)
+  /** Counts letters that changed. */
+  move(before: Counted, next: Counted, n = 1): void {
+    this.count(before, -n)
+    this.count(next, n)
+  }
+
+  /** Adds actions, a bit for each, on equal letters to the totals. `letter` is one after them. */
+  total(bits: number, { queue, priority, retries, backoffMs }: Counted, n = 1): void {
+    const sums = { n, retries: n * retries, maxRetries: retries, backoffMs: n * backoffMs }
+    for (let action = 0; bits >> action !== 0; action++)
+      if ((bits >> action) & 1) this.#deltas.totals(queue, action, priority, sums)
   }
 
   /** Number of letters that are not archived, within the transaction. */
@@ -139,7 +147,12 @@ export function namedCounts(
   return counted
 }
 
-export function readTotals(db: Database, queues: QueueNames): Total[] {
+interface Totals {
+  readonly db: Database
+  readonly queues: QueueNames
+}
+
+export function readTotals({ db, queues }: Totals): Total[] {
   const sql = `SELECT queue, code, n, retries, max_retries, backoff_ms ${ofKind}`
   const rows = db.all(sql, counter.total) as [number, number, number, number, number, number][]
   return rows.map(([queue, code, count, retries, maxRetries, backoffMs]) => ({
@@ -153,10 +166,7 @@ export function readTotals(db: Database, queues: QueueNames): Total[] {
   }))
 }
 
-export function writeTotals(
-  { db, queues }: { db: Database; queues: QueueNames },
-  totals: readonly Total[],
-): null {
+export function writeTotals({ db, queues }: Totals, totals: readonly Total[]): null {
   const sql = 'INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
   for (const { action, queue, priority, count, retries, maxRetries, backoffMs } of totals) {
     const code = actionCode(action) * 4 + priorityCode(priority)
