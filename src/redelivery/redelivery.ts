@@ -9,13 +9,12 @@ import type { DeadLetter } from '../letter/letter.ts'
 import { toMs, type Timestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
-import { ChangeWriter } from './change-writer.ts'
 import { execute, type ActiveRun, type ExecuteContext, type ExecuteOptions } from './execute.ts'
 import { FlowControl, type FlowControlOptions } from './flow/flow-control.ts'
 import type { LimiterStatus } from './flow/limiter.ts'
 import { LeaseKeeper, type HeldLease } from './leases.ts'
 import { checkHandler, type Handler } from './run.ts'
-import { settle, type SettleContext, type SettleOptions } from './settle.ts'
+import { settle, type SettleOptions } from './settle.ts'
 import type { WorkerRegistry } from './worker-registry.ts'
 
 export interface RedeliveryOptions extends SettleOptions, FlowControlOptions, ExecuteOptions {
@@ -36,8 +35,7 @@ export class Redelivery {
   readonly #hub: ObserverHub
   readonly #registry: WorkerRegistry
   readonly #handlers = new Map<string, Handler>()
-  readonly #executeContext: ExecuteContext
-  readonly #settleContext: SettleContext
+  readonly #context: ExecuteContext
   readonly #leases: LeaseKeeper
   readonly #flow: FlowControl
   readonly #alarm: Alarm
@@ -64,8 +62,7 @@ export class Redelivery {
     this.#registry = options.registry
     const onStuck = (run: ActiveRun): void => this.#reportStuck(run)
     const deadlines = new Deadlines(options.clock)
-    this.#executeContext = { ...options, handlers: this.#handlers, deadlines, onStuck }
-    this.#settleContext = { ...options, writer: new ChangeWriter(options.store) }
+    this.#context = { ...options, handlers: this.#handlers, deadlines, onStuck }
     const onError = (error: unknown): void => this.#reportError('renewal of leases', error)
     this.#leases = new LeaseKeeper({ ...options, onError })
     this.#flow = new FlowControl(options)
@@ -212,16 +209,15 @@ export class Redelivery {
   async #run(run: ActiveRun): Promise<void> {
     const { letter, lease } = run
     const startedMs = this.#clock.mono()
-    const executed = await execute(run, this.#executeContext)
+    const executed = await execute(run, this.#context)
     const durationMs = this.#clock.mono() - startedMs
     const result = this.#flow.end(letter, executed)
     if (run.isReleased) return
     this.#running.delete(run)
     this.#settling.add(run)
+    this.#pump()
     try {
-      const settling = settle(letter, result, this.#settleContext, durationMs)
-      this.#pump()
-      await settling
+      await settle(letter, result, this.#options, durationMs)
     } finally {
       this.#leases.drop(lease)
       this.#settling.delete(run)
@@ -256,7 +252,7 @@ export class Redelivery {
     }
     await Promise.all(
       runs.map(async ({ letter, lease }) => {
-        await settle(letter, { kind: 'released' }, this.#settleContext, 0)
+        await settle(letter, { kind: 'released' }, this.#options, 0)
         this.#leases.drop(lease)
       }),
     )

@@ -10,7 +10,6 @@ import { changeAfterFailure } from '../policy/after-run.ts'
 import type { Customs } from '../policy/backoff.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { ApplyResult, Store } from '../store.ts'
-import type { ChangeWriter } from './change-writer.ts'
 import type { RunResult } from './run-result.ts'
 
 export interface SettleOptions {
@@ -25,10 +24,6 @@ export interface SettleOptions {
   maxPayloadBytes: number
 }
 
-export interface SettleContext extends SettleOptions {
-  writer: ChangeWriter
-}
-
 /**
  * Writes the result of a run if the lease is still valid, and emits the events. While the store is
  * unreachable it retries as long as the lease may be valid. After that the letter is claimed again,
@@ -37,12 +32,12 @@ export interface SettleContext extends SettleOptions {
 export async function settle(
   letter: DeadLetter,
   result: RunResult,
-  context: SettleContext,
+  options: SettleOptions,
   durationMs: number,
 ): Promise<void> {
-  const { hub, worker } = context
-  const change = changeFor(letter, result, context)
-  const written = await persist(letter, change, context)
+  const { hub, worker } = options
+  const change = changeFor(letter, result, options)
+  const written = await persist(letter, change, options)
   if (written === 'written') hub.emitChangeOf(letter, change, durationMs)
   else if (written) hub.emit({ type: 'lease-lost', letter, worker })
 }
@@ -107,15 +102,14 @@ const firstPauseMs = 50
 async function persist(
   letter: DeadLetter,
   change: Change,
-  { store, writer, clock, hub, leaseMs }: SettleContext,
+  options: SettleOptions,
 ): Promise<ApplyResult | undefined> {
-  const giveUpMs = clock.mono() + leaseMs
+  const { store, clock, hub } = options
+  const giveUpMs = clock.mono() + options.leaseMs
   for (let pauseMs = firstPauseMs, failures = 0; ; pauseMs *= 2, failures++) {
     try {
-      if (failures === 0) return await writer.write(change)
-      // Alone, so that a change that the store rejects does not fail others again.
       const [result] = await store.apply([change])
-      if (result === 'written') return result
+      if (failures === 0 || result === 'written') return result
       return await findOutcome(letter, change, store)
     } catch (error) {
       hub.emit({ type: 'error', during: `settling of letter ${letter.id}`, error })
