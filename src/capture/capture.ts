@@ -190,7 +190,7 @@ export class Capturer {
     const { state, policy } = decided
     const { failure, category, severity, recoverability, fingerprint } = judged
     const actor = context.by ?? 'capture'
-    // One literal: spreads of optional parts would cost as much as all of the classification.
+    // One literal and assignments: spreads of optional parts are much slower.
     const letter: DeadLetter = {
       id: context.id?.toLowerCase() ?? clock.id(),
       version: 1,
