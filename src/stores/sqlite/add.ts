@@ -9,7 +9,6 @@ import {
   categories,
   isActiveCode,
   parked,
-  partsOf,
   resolved,
   states,
   wait,
@@ -19,6 +18,7 @@ import type { Origin } from '../rows/encode.ts'
 import { decodeHistory, encodeEntry } from '../rows/history-column.ts'
 import type { StoreContext } from './context.ts'
 import { countedOf, type Counted } from './counted.ts'
+import { countWhere } from './counters.ts'
 import { scan } from './find.ts'
 import { entriesOf, findEntry, type Entry } from './letters.ts'
 import { appendLine, eraseLetter, writeTags } from './move.ts'
@@ -122,9 +122,11 @@ export function insertLetter(
 
 /** Evicts resolved letters so that one more fits. Returns how many. Undefined: no room. */
 function makeRoom(context: StoreContext, { maxItems, overflow }: Capacity): number | undefined {
-  const excess = context.counters.occupied() + 1 - maxItems
+  const { counters } = context
+  const excess = countWhere(counters, ({ state }) => state !== archived) + 1 - maxItems
   if (excess <= 0) return 0
-  if (overflow === 'reject' || countResolved(context) < excess) return undefined
+  if (overflow === 'reject') return undefined
+  if (countWhere(counters, ({ state }) => state === resolved) < excess) return undefined
   let left = excess
   const search = { filter: { state: 'resolved' as const }, order: 'settled' as const }
   for (const { found } of scan(context, search, excess)) {
@@ -134,12 +136,6 @@ function makeRoom(context: StoreContext, { maxItems, overflow }: Capacity): numb
     if (left === 0) break
   }
   return excess - left
-}
-
-function countResolved({ counters }: StoreContext): number {
-  let sum = 0
-  for (const [cell, n] of counters.cells()) if (partsOf(cell).state === resolved) sum += n
-  return sum
 }
 
 const holderOf = `SELECT seq, hex(id), occurrences FROM letters INDEXED BY letters_dedupe

@@ -3,8 +3,6 @@ import type { Total } from '../../store.ts'
 import {
   actionCode,
   actions,
-  archived,
-  cellOf,
   codesPerQueue,
   counter,
   partsOf,
@@ -40,8 +38,8 @@ const ofKind = 'FROM queues CROSS JOIN counters ON counters.queue = queues.id AN
 export class Counters {
   readonly #db: Database
   readonly #deltas = new Deltas()
+  /** The cells without the changes of this transaction. */
   #cached: Map<number, number> | undefined
-  #occupied = 0
   #seenVersion: unknown
 
   constructor(db: Database) {
@@ -51,7 +49,6 @@ export class Counters {
   /** Counts letters that were added (positive) or removed (negative). */
   count(letter: Counted, n: number): void {
     this.#deltas.count(letter.queue, letter, letter.tags, n)
-    if (this.#cached) this.#addTo(this.#cached, cellOf(letter.queue, letter), n)
   }
 
   /** Counts letters that changed. */
@@ -67,36 +64,19 @@ export class Counters {
       if ((bits >> action) & 1) this.#deltas.totals(queue, action, priority, sums)
   }
 
-  /** Number of letters that are not archived, within the transaction. */
-  occupied(): number {
-    this.cells()
-    return this.#occupied
-  }
-
   /**
    * Number of letters by cell, within the transaction. Reads the rows again only if another
    * connection has written since the last read.
    */
   cells(): Map<number, number> {
     const version = this.#db.get('PRAGMA data_version')![0]
-    if (this.#cached && version === this.#seenVersion) return this.#cached
-    this.#seenVersion = version
-    this.#occupied = 0
-    const cells = new Map<number, number>()
-    const rows = this.#db.all(`SELECT queue, code, n ${ofKind}`, counter.cell)
-    for (const [queue, code, n] of rows as number[][])
-      this.#addTo(cells, queue! * codesPerQueue + code!, n!)
-    for (const { queue, kind, code, n } of this.#deltas.changed())
-      if (kind === counter.cell) this.#addTo(cells, queue * codesPerQueue + code, n)
-    this.#cached = cells
-    return cells
-  }
-
-  #addTo(cells: Map<number, number>, cell: number, n: number): void {
-    const sum = (cells.get(cell) ?? 0) + n
-    if (sum === 0) cells.delete(cell)
-    else cells.set(cell, sum)
-    if (partsOf(cell).state !== archived) this.#occupied += n
+    if (!this.#cached || version !== this.#seenVersion) {
+      const rows = this.#db.all(`SELECT queue, code, n ${ofKind}`, counter.cell) as number[][]
+      this.#cached = new Map(rows.map(([queue, code, n]) => [queue! * codesPerQueue + code!, n!]))
+      this.#seenVersion = version
+    }
+    const changed = this.#deltas.changed()
+    return changed.length === 0 ? this.#cached : addCells(new Map(this.#cached), changed)
   }
 
   flush(): void {
@@ -107,6 +87,7 @@ export class Counters {
     }
     for (const { queue, kind, name, code, n } of changed)
       if (n < 0) this.#db.run(dropCounter, queue, kind, name, code)
+    if (this.#cached) addCells(this.#cached, changed)
     this.#deltas.clear()
   }
 
@@ -117,9 +98,27 @@ export class Counters {
   }
 }
 
+function addCells(cells: Map<number, number>, changed: readonly Delta[]): Map<number, number> {
+  for (const { queue, kind, code, n } of changed) {
+    if (kind !== counter.cell) continue
+    const cell = queue * codesPerQueue + code
+    const sum = (cells.get(cell) ?? 0) + n
+    if (sum === 0) cells.delete(cell)
+    else cells.set(cell, sum)
+  }
+  return cells
+}
+
 function valuesOf(delta: Delta): SqlValue[] {
   const { queue, kind, name, code, n, retries, maxRetries, backoffMs } = delta
   return [queue, kind, name, code, n, retries, maxRetries, backoffMs]
+}
+
+/** Number of letters in the cells that pass. */
+export function countWhere(counters: Counters, passes: (cell: Cell) => boolean): number {
+  let sum = 0
+  for (const [, n] of cellsWhere(counters, passes)) sum += n
+  return sum
 }
 
 /** The non-empty cells that pass, decoded, with their counts. */

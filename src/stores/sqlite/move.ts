@@ -38,7 +38,19 @@ const columnOf: [keyof Counted, Column][] = [
 /** The position of the first value in a change. */
 const firstValue = 6
 
+/** Moves by their columns and due: the shapes of changes are few. */
+const moves = new Map<string, Move>()
+
 export function moveOf({ columns, due }: Omit<SentGroup, 'guard' | 'changes'>): Move {
+  const shape = `${columns} ${due}`
+  const known = moves.get(shape)
+  if (known) return known
+  const move = createMove(columns.split(',') as Column[], due)
+  moves.set(shape, move)
+  return move
+}
+
+function createMove(columns: readonly Column[], due: RowChange['due']): Move {
   const update = `UPDATE letters SET ${assignments(columns, due)} WHERE seq`
   return {
     one: `${update} = ?`,

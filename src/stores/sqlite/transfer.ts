@@ -45,7 +45,8 @@ export type LoadedStored = [letter: SentLetter, captured: SentLetter | null, wai
 
 /** Changes that set the same columns. */
 export interface SentGroup {
-  columns: Column[]
+  /** Their names, separated by commas. */
+  columns: string
   due: RowChange['due']
   guard: 'epoch' | 'version'
   changes: SentChange[]
@@ -110,7 +111,7 @@ function sendGroup({ columns: all, due, changes }: ChangeGroup): SentGroup {
   const keepsRetryAt = due === 'none' && !all.includes('retry_at')
   const set = keepsRetryAt ? all.filter((name) => name !== 'due_at' && name !== 'wait') : all
   return {
-    columns: set,
+    columns: set.join(),
     due: keepsRetryAt ? 'resting' : due,
     guard: 'epoch' in changes[0]!.change.guard ? 'epoch' : 'version',
     changes: changes.map(({ change }) => sendChange(change, set)),
