@@ -3,7 +3,7 @@ import type { ApplyResult } from '../../store.ts'
 import { toText, type Argument, type Reply } from '../../backends/redis/connection.ts'
 import { encodeChange, type RowChange } from '../rows/change.ts'
 import { costOf, createBatcher, sendInChunks } from './chunks.ts'
-import { workerArgument } from './claim-letters.ts'
+import { leaseGuard } from './claim-letters.ts'
 import type { StoreContext } from './context.ts'
 import { encodeValues } from './encode.ts'
 import { scripts } from './scripts.ts'
@@ -25,18 +25,13 @@ export function createApplier(context: StoreContext): Apply {
 /** The arguments of a change for the script `apply`. */
 function encodeGuarded(change: Change): Argument[] {
   const { id, guard } = change
-  const guarded =
-    'version' in guard
-      ? ['v', String(guard.version), '']
-      : ['e', String(guard.epoch), workerArgument(guard.worker)]
-  return [id, ...guarded, ...changeArguments(encodeChange(change))]
+  const guarded = 'version' in guard ? `v${guard.version}` : leaseGuard(guard)
+  return [id, guarded, ...changeArguments(encodeChange(change))]
 }
 
 /** The arguments of a change without its id and guard. */
 export function changeArguments({ set, entry, counts, bytes }: RowChange): Argument[] {
-  const values = encodeValues(set, bytes)
-  const lengths = [String(values.set.length), String(values.clear.length)]
-  return [entry, counts.join(' '), ...lengths, ...values.set, ...values.clear]
+  return [entry, counts.join(' '), ...encodeValues(set, bytes)]
 }
 
 function decodeApplied(reply: Reply): ApplyResult {

@@ -44,19 +44,14 @@ export function createRenewer(context: StoreContext): Renew {
     checkLease(leaseMs)
     return sendInChunks(leases, (some, cost) =>
       renewing.call(
-        some.map(({ id, epoch, worker }) => [
-          numberText(leaseMs),
-          id,
-          String(epoch),
-          workerArgument(worker),
-        ]),
+        some.map((lease) => [numberText(leaseMs), lease.id, leaseGuard(lease)]),
         cost,
       ),
     )
   }
 }
 
-/** The worker of a guard. A name gets a prefix, since it may be empty. */
-export function workerArgument(worker: string | undefined): string {
-  return worker === undefined ? '' : `=${worker}`
+/** The guard of a lease in scripts. */
+export function leaseGuard({ epoch, worker }: Omit<LeaseRef, 'id'>): string {
+  return worker === undefined ? `e${epoch}` : `e${epoch}=${worker}`
 }

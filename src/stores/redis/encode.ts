@@ -3,37 +3,68 @@ import type { Argument } from '../../backends/redis/connection.ts'
 import type { ColumnValues } from '../rows/change.ts'
 import { at, columns, type Body, type Column, type Row } from '../rows/columns.ts'
 import type { EncodedLetter } from '../rows/encode.ts'
-import { defaults, fieldNames } from './fields.ts'
+import {
+  byteNames,
+  cellOfColumn,
+  cells,
+  doubleNames,
+  doublesAt,
+  fieldOfColumn,
+  headerLength,
+  lengthsAt,
+  nullArgument,
+} from './fields.ts'
 
 /** Hexadecimal digits of the checksum before an origin. */
 export const originCrcLength = 8
 /** Bytes of the checksum before a payload. */
 export const bytesCrcLength = 4
 
-const stored = columns.flatMap((column) => {
-  const name = fieldNames[column]
-  const value = (defaults as { [K in Column]?: number })[column] ?? null
-  return name === undefined ? [] : [{ index: at[column], name, value }]
+const byteIndexes = byteNames.map((name) => at[cells[name]])
+const doubleIndexes = doubleNames.map((name) => at[cells[name]])
+
+const fieldIndexes = columns.flatMap((column) => {
+  const name = fieldOfColumn[column]
+  return name === undefined ? [] : [{ index: at[column], name }]
 })
 
-/** The fields of a letter for HSET: names and values in turn. */
+/** The fields of a letter for HSET: names and values in turn. The first pair is the row. */
 export function encodeFields({ queue, row, body }: EncodedLetter): Argument[] {
-  const fields: Argument[] = ['q', queue]
-  for (const { index, name, value: absent } of stored) {
-    const value = row[index]!
-    if (value !== null && value !== absent) fields.push(name, String(value))
-  }
-  encodeIndexed(row, fields)
-  fields.push('o', encodeOrigin(body), 'b', encodeBytes(body.bytes, body.bytesCrc))
-  return fields
+  const fields: Argument[] = []
+  for (const { index, name } of fieldIndexes)
+    if (row[index] !== null) fields.push(name, row[index] as string)
+  const hasExtras = encodeExtras(row, fields)
+  const bytes = encodeBytes(body.bytes, body.bytesCrc)
+  return ['r', encodeRow(row, queue, hasExtras), 'o', encodeOrigin(body), 'b', bytes, ...fields]
 }
 
-/** The forms of columns that indexes have. */
-function encodeIndexed(row: Row, fields: Argument[]): void {
+/** See `byteNames` for the parts of a row. */
+function encodeRow(row: Row, queue: string, hasExtras: boolean): Buffer {
+  const group = row[at.fingerprint] as string
+  const worker = (row[at.worker] as string | null) ?? ''
+  const texts = group + worker + queue
+  const encoded = Buffer.allocUnsafe(headerLength + Buffer.byteLength(texts))
+  let offset = 0
+  for (const index of byteIndexes)
+    offset = encoded.writeInt8((row[index] as number | null) ?? -1, offset)
+  encoded.writeInt8(hasExtras ? 1 : 0, offset)
+  offset = doublesAt
+  for (const index of doubleIndexes)
+    offset = encoded.writeDoubleLE((row[index] as number | null) ?? NaN, offset)
+  encoded.writeUInt32LE(Buffer.byteLength(group), lengthsAt)
+  encoded.writeUInt32LE(Buffer.byteLength(worker), lengthsAt + 4)
+  encoded.write(texts, headerLength)
+  return encoded
+}
+
+/** Adds the forms of columns that indexes have. Returns whether the letter has extra fields. */
+function encodeExtras(row: Row, fields: Argument[]): boolean {
   const tags = row[at.tags] as string | null
   const dedupe = row[at.dedupe] as Buffer | null
   if (tags !== null) fields.push('tg', encodeTags(tags))
   if (dedupe !== null) fields.push('dk', dedupe.toString('base64url'))
+  const extras = [tags, dedupe, row[at.lane], row[at.tenant], row[at.source_id]]
+  return extras.some((value) => value !== null)
 }
 
 /** Tags without duplicates, each with the number of its bytes and a colon before it. */
@@ -53,22 +84,45 @@ export function encodeBytes(bytes: Uint8Array, crc = crc32(bytes)): Buffer {
   return whole
 }
 
-/** New values of columns as fields to set (names and values in turn), and fields to clear. */
-export function encodeValues(
-  values: ColumnValues,
-  bytes?: Uint8Array,
-): { set: Argument[]; clear: string[] } {
-  const set: Argument[] = []
-  const clear: string[] = []
-  for (const [column, value] of Object.entries(values)) {
-    const name = fieldNames[column as Column]
-    if (name === undefined || value === undefined) continue
-    if (value === null) clear.push(name)
-    else set.push(name, String(value))
-    if (column !== 'tags') continue
-    if (value === null) clear.push('tg')
-    else set.push('tg', encodeTags(value as string))
+/** The names of short strings in a row, and of fields that scripts read as well. */
+const texts: { readonly [K in Column]?: string } = { fingerprint: 'g', worker: 'w' }
+
+/**
+ * New values of columns as arguments: names and values of cells, the numbers of arguments that
+ * follow, short strings, fields to set (names and values in turn), and fields to clear.
+ */
+export function encodeValues(values: ColumnValues, bytes?: Uint8Array): Argument[] {
+  let [names, numbers] = ['', '']
+  const [strings, set, clear]: [string[], Argument[], string[]] = [[], [], []]
+  for (const [column, value] of Object.entries(values) as [Column, ColumnValues[Column]][]) {
+    const cell = cellOfColumn[column]
+    const field = fieldOfColumn[column]
+    if (value === undefined) continue
+    if (cell !== undefined) {
+      names += `${cell} `
+      numbers += `${value ?? nullArgument} `
+    } else if (texts[column] !== undefined) {
+      if (value !== null) strings.push(texts[column], value as string)
+    } else if (field !== undefined) {
+      if (value === null) clear.push(field)
+      else set.push(field, value as string)
+    }
+    if (column === 'tags') encodeTagsChange(value as string | null, strings, set, clear)
   }
   if (bytes) set.push('eb', encodeBytes(bytes))
-  return { set, clear }
+  const lengths = `${strings.length} ${set.length} ${clear.length}`
+  return [names, numbers, lengths, ...strings, ...set, ...clear]
+}
+
+/** Tags are a string of the letter to scripts, and a field. */
+function encodeTagsChange(
+  tags: string | null,
+  strings: string[],
+  set: Argument[],
+  clear: string[],
+): void {
+  const encoded = tags === null ? '' : encodeTags(tags)
+  strings.push('tg', encoded)
+  if (tags === null) clear.push('tg')
+  else set.push('tg', encoded)
 }

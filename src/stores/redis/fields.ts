@@ -1,17 +1,71 @@
 import type { Column } from '../rows/columns.ts'
 
 /*
- * A letter is a hash with one field per column. A field that is null, or has the default below, is
- * absent. `wait` and `due_at` are in the indexes, the id is in the key.
+ * A letter is a hash. Its field `r` is a row of numbers and short strings that scripts read and
+ * write: one binary value costs the server and its append-only file far less than many fields. The
+ * other fields are opaque to scripts, and absent if null.
  */
 
-/** Columns that are strings. */
-const texts = {
-  worker: 'w',
-  fingerprint: 'g',
-  lane: 'la',
-  tenant: 'te',
-  source_id: 'so',
+/** The cells of a row that are one byte each, by the names that scripts use. Null is -1. */
+const byteCells = {
+  s: 'state',
+  p: 'priority',
+  c: 'category',
+  y: 'policy',
+  af: 'archived_from',
+  rs: 'reason',
+  sv: 'severity',
+  rc: 'recoverability',
+} as const
+
+/** The cells that are doubles. Null is NaN. */
+const doubleCells = {
+  v: 'version',
+  e: 'epoch',
+  n: 'retries',
+  mx: 'max_retries',
+  oc: 'occurrences',
+  rp: 'replays',
+  bo: 'backoff_ms',
+  om: 'omitted',
+  un: 'unmet',
+  t: 'captured_at',
+  u: 'updated_at',
+  r: 'retry_at',
+  z: 'settled_at',
+  x: 'expires_at',
+  l: 'leased_until',
+  bs: 'budget_since',
+  ds: 'deferred_since',
+} as const
+
+/**
+ * A row is these cells, a byte `k`, the lengths of the fingerprint and of the worker (four bytes
+ * each), the fingerprint, the worker and the queue. Numbers are little-endian. `k` is 1 if the
+ * letter may have one of `extraFields`.
+ */
+export const byteNames = Object.keys(byteCells) as (keyof typeof byteCells)[]
+export const doubleNames = Object.keys(doubleCells) as (keyof typeof doubleCells)[]
+export const cells = { ...byteCells, ...doubleCells }
+
+/** The format of the numbers of a row, for the library `struct` of scripts. */
+export const rowFormat = `<${'b'.repeat(byteNames.length + 1)}${'d'.repeat(doubleNames.length)}I4I4`
+/** The position of the first double, and of the lengths. */
+export const doublesAt = byteNames.length + 1
+export const lengthsAt = doublesAt + 8 * doubleNames.length
+/** The bytes before the strings. */
+export const headerLength = lengthsAt + 8
+
+/** How arguments of scripts write a null. */
+export const nullArgument = '-'
+
+/** The cell of a column. */
+export const cellOfColumn = Object.fromEntries(
+  Object.entries(cells).map(([name, column]) => [column, name]),
+) as { readonly [K in Column]?: string }
+
+/** Columns with a field of their own. */
+export const fieldOfColumn: { readonly [K in Column]?: string } = {
   history: 'h',
   policy_json: 'yj',
   tags: 'tj',
@@ -20,78 +74,22 @@ const texts = {
   failure: 'f',
   review: 'rv',
   edit: 'ed',
-} as const
-
-/** Columns that are numbers. */
-const numbers = {
-  state: 's',
-  priority: 'p',
-  category: 'c',
-  severity: 'sv',
-  recoverability: 'rc',
-  policy: 'y',
-  reason: 'rs',
-  archived_from: 'af',
-  version: 'v',
-  epoch: 'e',
-  retries: 'n',
-  max_retries: 'mx',
-  occurrences: 'oc',
-  replays: 'rp',
-  backoff_ms: 'bo',
-  updated_at: 'u',
-  retry_at: 'r',
-  settled_at: 'z',
-  expires_at: 'x',
-  budget_since: 'bs',
-  deferred_since: 'ds',
-  leased_until: 'l',
-  omitted: 'om',
-  unmet: 'un',
-  captured_at: 't',
-} as const
-
-type Named = keyof typeof texts | keyof typeof numbers
-
-/** The field of a column. Columns without one are stored elsewhere. */
-export const fieldNames: { readonly [K in Column]?: string } = { ...texts, ...numbers }
-
-export const textColumns = Object.keys(texts) as (keyof typeof texts)[]
-export const numberColumns = Object.keys(numbers) as (keyof typeof numbers)[]
-
-/** The values of absent fields. Default: null. */
-export const defaults: { readonly [K in Named]?: number } = {
-  epoch: 0,
-  retries: 0,
-  occurrences: 1,
-  replays: 0,
-  backoff_ms: 0,
-  omitted: 0,
-  unmet: 0,
+  lane: 'la',
+  tenant: 'te',
+  source_id: 'so',
 }
 
-/** The fields that scripts read: queue, columns, tags as indexed, hash of the dedupeKey. */
-const scriptColumns = [
-  ...(['state', 'priority', 'category', 'policy', 'version', 'epoch', 'retries'] as const),
-  ...(['backoff_ms', 'retry_at', 'settled_at', 'expires_at', 'worker', 'leased_until'] as const),
-  ...(['fingerprint', 'unmet', 'lane', 'archived_from', 'captured_at', 'history'] as const),
-  ...(['omitted', 'tenant', 'source_id', 'reason', 'updated_at'] as const),
-]
-const named: Record<Named, string> = { ...texts, ...numbers }
-export const scriptFields = ['q', 'tg', 'dk', ...scriptColumns.map((column) => named[column])]
-
-/** The script fields that are numbers. */
-export const numberFields = scriptColumns
-  .filter((column) => column in numbers)
-  .map((column) => named[column])
-
-const rest = Object.values(named).filter((name) => !scriptFields.includes(name))
+/** Fields that only some letters have and indexes need: tags, lane, dedupeKey, tenant, source. */
+export const extraFields = ['tg', 'la', 'dk', 'te', 'so']
 
 /** The fields of a letter in a list: `o` is the origin. */
-export const summaryFields = [...scriptFields, ...rest, 'o']
+export const summaryFields = [
+  ...['r', 'o', 'yj', 'tj', 'hd', 'md', 'f', 'rv', 'ed'],
+  ...['la', 'te'],
+]
 
 /** The fields of a whole letter: `b` has the captured bytes, `eb` those of an edit. */
-export const wholeFields = [...summaryFields, 'b', 'eb']
+export const wholeFields = [...summaryFields, 'h', 'b', 'eb']
 
 /** The position of each field in a reply, from 0. */
 export const position = Object.fromEntries(

@@ -3,7 +3,7 @@ import { matches, sortKey } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
 import { toText } from '../../backends/redis/connection.ts'
 import { decodeLetter, decodeSummary } from '../rows/decode.ts'
-import { comparePlaces, keyless, timeKey } from '../rows/plan.ts'
+import { comparePlaces, keyless, keyTime, timeKey } from '../rows/plan.ts'
 import type { Found, Stage, Step, StepRequest } from '../rows/plan.ts'
 import { needsReading } from '../rows/source-key.ts'
 import type { Place } from '../search.ts'
@@ -84,7 +84,7 @@ export function scanArguments(
 ): object {
   const by = stage.key === 'due' || stage.key === 'settled' ? 'time' : 'id'
   // An empty id is the start.
-  const from = after && after.id !== '' ? [by === 'id' ? 0 : Number(after.key) || 0, after.id] : false
+  const from = after && after.id !== '' ? [by === 'id' ? 0 : keyTime(after.key) || 0, after.id] : false
   const { settledBefore } = filter
   return {
     keys,

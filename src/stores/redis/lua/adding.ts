@@ -7,19 +7,18 @@ import { evenWhenFull } from './letter.ts'
  */
 const resolvedOnes = String.raw`
 local resolvedIn
-local function note(cell)
-  local code, queue = string.match(cell, '^(%d+):(.*)$')
-  if code and floor(tonumber(code) / 512) == 2 then resolvedIn[queue] = true end
-end
 
 -- The longest resolved letter; without a time, the first by id.
 local function oldestResolved()
   if not resolvedIn then
     resolvedIn = {}
-    for _, cell in ipairs(call('HKEYS', P .. 'cells')) do note(cell) end
+    for _, cell in ipairs(call('HKEYS', P .. 'cells')) do
+      local code, queue = string.match(cell, '^(%d+):(.*)$')
+      if code and floor(tonumber(code) / 512) == 2 then resolvedIn[queue] = true end
+    end
   end
   -- This script may have added letters.
-  for cell in pairs(cells) do note(cell) end
+  for queue in pairs(groups) do resolvedIn[queue] = true end
   writeIndexes()
   local best, bestAt, bestKey
   for queue in pairs(resolvedIn) do
@@ -78,15 +77,16 @@ local function occur(holder, told)
   local old = read(holder)
   if not old then return nil end
   local key = P .. 'l:' .. holder
-  local occurrences = tonumber(call('HGET', key, 'oc') or 1) + 1
-  local new = setmetatable({ v = old.v + 1, c = told.c, g = told.g }, { __index = old })
-  remember(new, told.h[1] .. digits[old.s] .. ',' .. digits[old.s] .. told.h[2])
-  call('HSET', key, 'v', new.v, 'h', new.h, 'c', told.c, 'g', told.g, 'oc', occurrences,
-    'u', told.u, 'f', told.f, 'sv', told.s, 'rc', told.r)
-  if new.om ~= old.om then call('HSET', key, 'om', new.om) end
+  local new = copyOf(old)
+  new.v, new.oc, new.u = old.v + 1, (old.oc or 1) + 1, told.u
+  new.c, new.g, new.sv, new.rc = told.c, told.g, told.s, told.r
+  local state = digits[old.s]
+  local line = told.h[1] .. state .. ',' .. state .. told.h[2]
+  local history = remember(new, call('HGET', key, 'h'), line)
+  call('HSET', key, 'r', rowOf(new), 'h', history, 'f', told.f)
   move(old, new)
   total(${actionCode('occur')}, new)
-  return { 'k', holder, occurrences }
+  return { 'k', holder, new.oc }
 end
 
 -- What must be decided before a letter with extras is added. Returns its result, or nil and the
@@ -105,9 +105,9 @@ local function prepare(extras)
 end
 
 local function addOne(id, said, from, to)
-  local key = P .. 'l:' .. id
-  if call('EXISTS', key) == 1 then
-    return { 'i', id, tonumber(fieldsOf(id, 'oc')[1] or 1) or 1 }
+  if call('EXISTS', P .. 'l:' .. id) == 1 then
+    local same = read(id)
+    return { 'i', id, same and same.oc or 1 }
   end
   local extras = said ~= '' and cjson.decode(said) or nil
   local evicted = 0

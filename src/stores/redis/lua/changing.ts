@@ -2,38 +2,34 @@ import { actionCode } from '../../rows/codes.ts'
 import { evenWhenFull } from './letter.ts'
 
 /**
- * Whether the letter is leased under this epoch; also after the lease expired, as long as no other
- * worker claimed it. Any worker, if none is given: a name has = before it.
+ * A guard is vVERSION, eEPOCH or eEPOCH=WORKER. A guard by epoch holds while the letter is leased,
+ * also after the lease expired, as long as no other worker claimed it.
  */
-const isLeased = String.raw`
-local function isLeased(one, epoch, worker)
-  return one.s == 1 and one.e == tonumber(epoch) and (worker == '' or '=' .. (one.w or '') == worker)
+const guards = String.raw`
+local function holds(one, guard)
+  if guard == 'v' .. digits[one.v] then return true end
+  local lease = 'e' .. digits[one.e]
+  return one.s == 1 and (guard == lease or guard == lease .. '=' .. (one.w or ''))
 end
 `
 
 /**
- * ARGV: for each change id, kind of guard (v or e), version or epoch, worker, and the change: see
- * `changeAt`. Returns moves, woke, and w c or m.
+ * ARGV: for each change id, guard, and the change: see `changeAt`. Returns moves, woke, and for
+ * each change w (written), c (conflict) or m (missing).
  */
 export const apply = String.raw`
-${isLeased}
-local function holds(one, at)
-  if ARGV[at + 1] == 'v' then return one.v == tonumber(ARGV[at + 2]) end
-  return isLeased(one, ARGV[at + 2], ARGV[at + 3])
-end
-
+${guards}
 ${evenWhenFull}
 local results = { 0, 0 }
 local at = 1
 while at <= #ARGV do
-  local change, following = changeAt(at + 4)
-  local one, bad = read(ARGV[at])
-  local result = 'c'
-  if one and holds(one, at) then
-    write(one, change)
+  local change, following = changeAt(at + 2)
+  local raw = fieldsOf(ARGV[at], 'r', 'h')
+  local one, bad = letterIn(raw[1], ARGV[at])
+  local result = (one or bad) and 'c' or 'm'
+  if one and holds(one, ARGV[at + 1]) then
+    write(one, raw[2], change)
     result = 'w'
-  elseif not one and not bad then
-    result = 'm'
   end
   results[#results + 1] = result
   at = following
@@ -44,25 +40,24 @@ return results
 `
 
 /**
- * ARGV: now, then for each lease its length, id, epoch, worker or empty. Returns 1 for each lease
- * that still holds.
+ * ARGV: now, then for each lease its length, id and guard. Returns 1 for each lease that still
+ * holds.
  */
 export const renew = String.raw`
-${isLeased}
+${guards}
 setNow(ARGV[1])
 ${evenWhenFull}
 local results = {}
-for at = 2, #ARGV, 4 do
+for at = 2, #ARGV, 3 do
   local one = read(ARGV[at + 1])
-  local holds = one and one.l and isLeased(one, ARGV[at + 2], ARGV[at + 3])
-  if holds then
-    local ends = math.min(floor(nowMs + tonumber(ARGV[at])), 253402300799999)
-    if ends > one.l then
-      call('HSET', P .. 'l:' .. one.id, 'l', digits[ends])
-      put('d:' .. dueKey(one), one.id, ends)
-    end
+  local isHeld = one and one.l and holds(one, ARGV[at + 2])
+  local ends = endOf(tonumber(ARGV[at]))
+  if isHeld and ends > one.l then
+    one.l = ends
+    call('HSET', P .. 'l:' .. one.id, 'r', rowOf(one))
+    put(dueKey(one), one.id, ends)
   end
-  results[#results + 1] = holds and 1 or 0
+  results[#results + 1] = isHeld and 1 or 0
 end
 writeIndexes()
 return results

@@ -13,8 +13,7 @@ setNow(ARGV[1])
 local worker, asked = ARGV[2], tonumber(ARGV[4])
 local limit, maxBytes = math.min(asked, tonumber(ARGV[7])), tonumber(ARGV[8])
 local lost = 0
--- The last moment of a timestamp.
-local leasedUntil = math.min(floor(nowMs + tonumber(ARGV[3])), 253402300799999)
+local leasedUntil = endOf(tonumber(ARGV[3]))
 
 local function rangesOf()
   local left = {}
@@ -91,23 +90,21 @@ local names = ${luaList(wholeFields)}
 
 -- Leases a letter. Returns its fields.
 local function lease(id)
-  local raw, old = readFields(id, names)
+  local raw = fieldsOf(id, unpack(names))
+  local old = letterIn(raw[${cell('r')}], id)
   if not old then return nil end
-  local new = setmetatable({
-    s = 1, e = old.e + 1, n = old.n + 1, v = old.v + 1, u = nowMs, r = false, w = worker, l = leasedUntil,
-  }, { __index = old })
+  local new = copyOf(old)
+  new.s, new.e, new.n, new.v = 1, old.e + 1, old.n + 1, old.v + 1
+  new.u, new.r, new.w, new.l = nowMs, false, worker, leasedUntil
   local key = P .. 'l:' .. id
-  if old.w and old.l then
-    remember(new, '[' .. digits[nowMs] .. ',' .. quoted(old.w) .. ',${actionCode('claim')},1,1,'
-      .. digits[old.e] .. ',null,' .. digits[old.l] .. ']')
-    call('HSET', key, 'h', new.h, 'om', new.om or 0)
-    raw[${cell('h')}], raw[${cell('om')}] = new.h, digits[new.om or 0]
+  if old.w then
+    local line = '[' .. digits[nowMs] .. ',' .. quoted(old.w) .. ',${actionCode('claim')},1,1,'
+      .. digits[old.e] .. ',null,' .. digits[old.l] .. ']'
+    raw[${cell('h')}] = remember(new, raw[${cell('h')}], line)
+    call('HSET', key, 'h', raw[${cell('h')}])
   end
-  local e, n, v, u, l = digits[new.e], digits[new.n], digits[new.v], digits[nowMs], digits[leasedUntil]
-  call('HSET', key, 's', '1', 'e', e, 'n', n, 'v', v, 'u', u, 'w', worker, 'l', l)
-  if old.r then call('HDEL', key, 'r') end
-  raw[${cell('s')}], raw[${cell('e')}], raw[${cell('n')}], raw[${cell('v')}] = '1', e, n, v
-  raw[${cell('u')}], raw[${cell('w')}], raw[${cell('l')}], raw[${cell('r')}] = u, worker, l, false
+  raw[${cell('r')}] = rowOf(new)
+  call('HSET', key, 'r', raw[${cell('r')}])
   move(old, new)
   total(${actionCode('claim')}, new)
   return raw
@@ -154,9 +151,10 @@ local letters, bytes = {}, 0
 for at = 3, #ARGV do
   if bytes > tonumber(ARGV[2]) then break end
   local id, found = ARGV[at], false
-  local raw, one, bad = readFields(id, names)
+  local raw = fieldsOf(id, unpack(names))
+  local one, bad = letterIn(raw[${cell('r')}], id)
   if one or bad then
-    local waits = one and not one.un and {} or call('SMEMBERS', P .. 'p:' .. id)
+    local waits = one and one.un == 0 and {} or call('SMEMBERS', P .. 'p:' .. id)
     found = { raw, waits }
     bytes = bytes + #(raw[${cell('b')}] or '') + #(raw[${cell('eb')}] or '')
   end

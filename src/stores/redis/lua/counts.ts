@@ -3,7 +3,8 @@
  * at its end.
  */
 export const counts = String.raw`
-local cells, groups, tags, states, totals = {}, {}, {}, {}, {}
+-- By queue, group or tag, and code; by state; by name.
+local groups, tags, states, totals = {}, {}, {}, {}
 
 local function grow(counts, name, n) counts[name] = (counts[name] or 0) + n end
 
@@ -20,18 +21,16 @@ local function eachTag(list, use)
 end
 
 local function count(one, n)
-  local name = digits[one.s * 512 + one.c * 32 + one.p * 8 + one.y] .. ':'
-  local queue, group = one.q, one.g
+  local code = one.s * 512 + one.c * 32 + one.p * 8 + one.y
   grow(states, one.s, n)
-  grow(cells, name .. queue, n)
-  grow(groups, name .. digits[#group] .. ':' .. group .. queue, n)
+  grow(within(within(groups, one.q), one.g), code, n)
   if not one.tg then return end
-  eachTag(one.tg, function(tag) grow(tags, name .. digits[#tag] .. ':' .. tag .. queue, n) end)
+  eachTag(one.tg, function(tag) grow(within(within(tags, one.q), tag), code, n) end)
 end
 
 -- Adds an action on a letter to the totals.
 local function total(action, one)
-  local name = action .. ':' .. digits[one.p] .. ':' .. one.q
+  local name = nameOf(action .. ':', one.p, one.q)
   local sums = totals[name]
   if not sums then
     sums = { 0, 0, 0, 0 }
@@ -59,6 +58,20 @@ local function writeCounts(name, counts)
   end
 end
 
+-- The counters of groups or tags by field, and those of cells: CODE:LENGTH:NAMEQUEUE, CODE:QUEUE.
+local function fieldsIn(counts)
+  local named, cells = {}, {}
+  for queue, names in pairs(counts) do
+    for name, codes in pairs(names) do
+      for code, n in pairs(codes) do
+        named[digits[code] .. ':' .. digits[#name] .. ':' .. name .. queue] = n
+        grow(cells, digits[code] .. ':' .. queue, n)
+      end
+    end
+  end
+  return named, cells
+end
+
 local function writeTotals()
   for name, sums in pairs(totals) do
     local old = call('HGET', P .. 'totals', name)
@@ -80,9 +93,10 @@ local function flush()
   if next(states) == nil and next(totals) == nil and not woke then
     return tonumber(call('HGET', P .. 'meta', 'moves') or 0)
   end
+  local groupCounts, cells = fieldsIn(groups)
   writeCounts('cells', cells)
-  writeCounts('groups', groups)
-  writeCounts('tags', tags)
+  writeCounts('groups', groupCounts)
+  writeCounts('tags', (fieldsIn(tags)))
   writeCounts('states', states)
   writeTotals()
   if woke then call('PUBLISH', P .. 'wake', '') end

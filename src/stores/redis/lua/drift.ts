@@ -11,7 +11,7 @@ local function listsOf(one)
   if one.tg then eachTag(one.tg, function(tag) add('t:' .. tag, 0) end) end
   if one.x then add('x', one.x) end
   if heldKey(one) then add('k:' .. one.q, 0, heldKey(one) .. ':' .. id) end
-  if one.un then add('y', 0) end
+  if one.un > 0 then add('y', 0) end
   if one.la and isActive(one) then add(laneKey(one), 1 - one.s) end
   return lists
 end
@@ -19,7 +19,7 @@ end
 local function dueListsOf(one)
   local lists = {}
   local due, at = spotsOf(one)
-  if due then lists[1] = { 'd:' .. dueKey(one), due, one.id } end
+  if due then lists[1] = { dueKey(one), due, one.id } end
   if at then lists[#lists + 1] = { 'w:' .. one.q, at, one.id } end
   return lists
 end
@@ -66,7 +66,7 @@ for at = 3, #ARGV do
   local id = ARGV[at]
   local one, bad = read(id)
   if bad then unreadable[#unreadable + 1] = id end
-  if one and ARGV[1] == 'lists' and one.un then
+  if one and ARGV[1] == 'lists' and one.un > 0 then
     checkWaits(one)
     one = read(id)
   end
@@ -135,7 +135,9 @@ for _, id in ipairs(ids) do
   if one then count(one, 1) end
 end
 local sums = {}
-for name, counts in pairs({ cells = cells, groups = groups, tags = tags, states = states }) do
+local groupCounts, cells = fieldsIn(groups)
+local tagCounts = fieldsIn(tags)
+for name, counts in pairs({ cells = cells, groups = groupCounts, tags = tagCounts, states = states }) do
   for field, n in pairs(counts) do
     sums[#sums + 1] = name
     sums[#sums + 1] = tostring(field)

@@ -5,13 +5,30 @@
 export const indexes = String.raw`
 local entries = {}
 
-local function put(key, id, score)
-  local own = entries[key]
+-- The table at this name, made if there is none.
+local function within(parent, name)
+  local own = parent[name]
   if not own then
     own = {}
-    entries[key] = own
+    parent[name] = own
   end
-  own[id] = score
+  return own
+end
+
+-- The name of a zset of a queue, by its kind and a state or priority. Cached.
+local zsetNames = {}
+local function nameOf(kind, n, queue)
+  local own = within(within(zsetNames, kind), n)
+  local name = own[queue]
+  if not name then
+    name = kind .. digits[n] .. ':' .. queue
+    own[queue] = name
+  end
+  return name
+end
+
+local function put(key, id, score)
+  within(entries, key)[id] = score
 end
 
 -- Moves an entry from one zset to another. Nil: none.
@@ -29,7 +46,7 @@ local function writeIndexes()
     local added, gone, a, g = {}, {}, 0, 0
     for id, score in pairs(own) do
       if score then
-        added[a + 1], added[a + 2] = score, id
+        added[a + 1], added[a + 2] = digits[score], id
         a = a + 2
         if a == maxArguments then
           call('ZADD', key, unpack(added))

@@ -1,5 +1,5 @@
 import { maxHistory } from '../../../letter/history.ts'
-import { numberFields, position, scriptFields } from '../fields.ts'
+import { byteNames, doubleNames, extraFields, headerLength, position, rowFormat } from '../fields.ts'
 
 /**
  * The beginning of every script. All keys of a store have one hash tag, so that a script may use
@@ -27,7 +27,8 @@ import { numberFields, position, scriptFields } from '../fields.ts'
  */
 export const base = String.raw`
 local P = KEYS[1] .. ':'
-local call, format, sub, find, floor = redis.call, string.format, string.sub, string.find, math.floor
+local call, format, floor = redis.call, string.format, math.floor
+local sub, find = string.sub, string.find
 local woke = false
 
 local nowMs
@@ -40,6 +41,9 @@ local function setNow(text)
   end
 end
 
+-- When a lease of this length ends: at most the last millisecond that a timestamp can have.
+local function endOf(leaseMs) return math.min(floor(nowMs + leaseMs), 253402300799999) end
+
 -- Integers as strings, cached.
 local digits = setmetatable({}, {
   __index = function(known, n)
@@ -48,86 +52,98 @@ local digits = setmetatable({}, {
     return text
   end,
 })
+
+-- Strings as numbers, cached. False: null, or not a number.
+local numbers = setmetatable({}, {
+  __index = function(known, text)
+    local n = tonumber(text) or false
+    known[text] = n
+    return n
+  end,
+})
 `
 
-const names = scriptFields.map((name) => `'${name}'`).join(', ')
-const fields = scriptFields.map((name, n) => {
-  const value = `raw[${n + 1}]`
-  return `${name} = ${numberFields.includes(name) ? `tonumber(${value})` : value}`
-})
+const list = (names: readonly string[], each = (name: string): string => name): string =>
+  names.map(each).join(', ')
+const names = [...byteNames, 'k', ...doubleNames]
+const isByte = (name: string): boolean => (byteNames as readonly string[]).includes(name)
 
 /**
- * Letters in scripts: tables by the names of their fields. An absent field is nil or false, and
- * numbers are numbers.
+ * Letters in scripts: tables by the names of cells and extra fields, with g the fingerprint, w the
+ * worker and q the queue. A null is false or nil.
  */
 export const letters = String.raw`
 ${base}
-local isNumber = { ${numberFields.map((name) => `${name} = true`).join(', ')} }
+local none = 0 / 0
 
 -- Fields of a letter. A key of another type is an unreadable letter, and must not fail the script.
 local function fieldsOf(id, ...)
   local found = redis.pcall('HMGET', P .. 'l:' .. id, ...)
-  if not found.err then return found, false end
+  if not found.err then return found end
   local none = {}
   for n = 1, select('#', ...) do none[n] = false end
-  return none, true
+  return none
+end
+
+local function addExtras(one)
+  local raw = fieldsOf(one.id, ${list(extraFields, (name) => `'${name}'`)})
+  ${list(extraFields, (name) => `one.${name}`)} = unpack(raw)
 end
 
 -- The letter. Nil if it is missing, or nil and true if it cannot be read.
-local function letterIn(raw, id)
-  local one = { id = id, ${fields.join(', ')} }
-  one.e = one.e or 0
-  one.n = one.n or 0
-  one.bo = one.bo or 0
-  local s, p = one.s, one.p
-  if s and s >= 0 and s < 6 and p and p >= 0 and p < 4 and one.c and one.y and one.v
-    and one.g and one.t and one.q then return one, false end
-  return nil, call('EXISTS', P .. 'l:' .. id) == 1
+local function letterIn(row, id)
+  if not row then return nil, call('EXISTS', P .. 'l:' .. id) == 1 end
+  if #row < ${headerLength} then return nil, true end
+  local ${list(names)}, group, worker = struct.unpack('${rowFormat}', row)
+  local one = {
+    id = id, k = k,
+    ${list(byteNames, (name) => `${name} = ${name} >= 0 and ${name}`)},
+    ${list(doubleNames, (name) => `${name} = ${name} == ${name} and ${name}`)},
+  }
+  if s < 0 or s > 5 or p < 0 or p > 3 or c < 0 or y < 0
+    or not (one.v and one.e and one.n and one.bo and one.t and one.un) then return nil, true end
+  group = group + ${headerLength}
+  worker = worker + group
+  one.g, one.q = sub(row, ${headerLength + 1}, group), sub(row, worker + 1)
+  one.w = one.l and sub(row, group + 1, worker)
+  if k == 1 then addExtras(one) end
+  return one, false
 end
 
-local function read(id) return letterIn(fieldsOf(id, ${names}), id) end
-
--- Reads further fields as well. Returns them, and the letter.
-local function readFields(id, names)
-  local raw = fieldsOf(id, unpack(names))
-  local one, bad = letterIn(raw, id)
-  return raw, one, bad
+local function read(id)
+  local row = redis.pcall('HGET', P .. 'l:' .. id, 'r')
+  if row and type(row) ~= 'string' then row = false end
+  return letterIn(row, id)
 end
 
--- The letter with new values: pairs in ARGV, and names of fields to clear.
-local function withValues(old, change)
-  local new = setmetatable({}, { __index = old })
-  for n = change.from, change.to, 2 do
-    local name, value = ARGV[n], ARGV[n + 1]
-    new[name] = isNumber[name] and tonumber(value) or value
-  end
-  for n = change.to + 1, change.last do new[ARGV[n]] = false end
-  return new
+local function copyOf(one)
+  local copy = { id = one.id, g = one.g, w = one.w, q = one.q, ${list(names, (name) => `${name} = one.${name}`)} }
+  if one.k == 1 then ${list(extraFields, (name) => `copy.${name}`)} = ${list(extraFields, (name) => `one.${name}`)} end
+  return copy
+end
+
+local function rowOf(one)
+  local worker = one.l and one.w or ''
+  return struct.pack('${rowFormat}', ${list(names, (name) => (name === 'k' ? 'one.k' : `one.${name} or ${isByte(name) ? '-1' : 'none'}`))},
+    #one.g, #worker) .. one.g .. worker .. one.q
 end
 
 -- The shortest line of a history has 13 bytes.
 local longHistory = 13 * ${maxHistory}
 
--- Appends a line to the history. Above the maximum, the second line is dropped and counted.
-local function remember(one, line)
-  local history = one.h
-  if not history or history == '' then
-    one.h = line
-    return
-  end
+-- Appends a line to a history. Above the maximum, the second line is dropped and counted.
+local function remember(one, history, line)
+  if not history or history == '' then return line end
   history = history .. '\n' .. line
-  if #history > longHistory then
-    local _, breaks = string.gsub(history, '\n', '')
-    local excess = breaks + 1 - ${maxHistory}
-    if excess > 0 then
-      local first = find(history, '\n', 1, true)
-      local last = first
-      for _ = 1, excess do last = find(history, '\n', last + 1, true) end
-      history = sub(history, 1, first) .. sub(history, last + 1)
-      one.om = (one.om or 0) + excess
-    end
-  end
-  one.h = history
+  if #history <= longHistory then return history end
+  local _, breaks = string.gsub(history, '\n', '')
+  local excess = breaks + 1 - ${maxHistory}
+  if excess <= 0 then return history end
+  local first = find(history, '\n', 1, true)
+  local last = first
+  for _ = 1, excess do last = find(history, '\n', last + 1, true) end
+  one.om = (one.om or 0) + excess
+  return sub(history, 1, first) .. sub(history, last + 1)
 end
 `
 

@@ -1,9 +1,9 @@
 /** Every letter is added, changed and removed here, together with its indexes and counts. */
 export const moving = String.raw`
-local function listKey(one) return one and 'i:' .. digits[one.s] .. ':' .. one.q end
+local function listKey(one) return one and nameOf('i:', one.s, one.q) end
 
 local function settledKey(one)
-  if one and (one.z or one.s == 2) then return 's:' .. digits[one.s] .. ':' .. one.q end
+  if one and (one.z or one.s == 2) then return nameOf('s:', one.s, one.q) end
 end
 
 -- The hash of the dedupeKey, while the letter is open.
@@ -40,7 +40,7 @@ local function move(old, new)
   local one = new or old
   local id, isMove = one.id, old and new
   if not isMove or old.s ~= new.s then reindex(listKey(old), listKey(new), id, 0) end
-  reindex(settledKey(old), settledKey(new), id, new and (new.z or '+inf'))
+  reindex(settledKey(old), settledKey(new), id, new and (new.z or math.huge))
   if not isMove or old.g ~= new.g then
     reindex(old and 'g:' .. old.g, new and 'g:' .. new.g, id, 0)
   end
@@ -63,32 +63,60 @@ local function move(old, new)
   if new and isDone(new) and not (old and isDone(old)) then free(id) end
 end
 
--- Writes a change: line is its history entry, counts are the totals to add to, and ARGV has the
--- values: pairs from 'from' to 'to', then fields to clear up to 'last'.
-local function write(old, change)
+-- Parsed arguments, cached: changes of one batch have much in common.
+local parsed = {}
+
+local function wordsIn(text)
+  local words = parsed[text]
+  if not words then
+    words = {}
+    for word in string.gmatch(text, '%S+') do words[#words + 1] = word end
+    parsed[text] = words
+  end
+  return words
+end
+
+-- A change in ARGV: history entry, totals to add to, names of cells, their values, and how many
+-- values follow: short strings, fields to set, fields to clear. Also returns where the next begins.
+local function changeAt(at)
+  local lengths = wordsIn(ARGV[at + 4])
+  local strings = at + 5
+  local from = strings + numbers[lengths[1]]
+  local to = from + numbers[lengths[2]] - 1
+  local last = to + numbers[lengths[3]]
+  return {
+    line = ARGV[at], counts = wordsIn(ARGV[at + 1]),
+    names = wordsIn(ARGV[at + 2]), values = wordsIn(ARGV[at + 3]),
+    strings = strings, from = from, to = to, last = last,
+  }, last + 1
+end
+
+local function withValues(old, change)
+  local new = copyOf(old)
+  local values = change.values
+  for n, name in ipairs(change.names) do new[name] = numbers[values[n]] end
+  for n = change.strings, change.from - 1, 2 do new[ARGV[n]] = ARGV[n + 1] end
+  if new.tg then
+    new.k = 1
+    if new.tg == '' then new.tg = false end
+  end
+  return new
+end
+
+local function write(old, history, change)
   local key = P .. 'l:' .. old.id
   local new = withValues(old, change)
   new.v = old.v + 1
-  remember(new, change.line)
-  call('HSET', key, 'v', new.v, 'h', new.h, unpack(ARGV, change.from, change.to))
-  if new.om ~= old.om then call('HSET', key, 'om', new.om) end
+  history = remember(new, history, change.line)
+  call('HSET', key, 'r', rowOf(new), 'h', history, unpack(ARGV, change.from, change.to))
   if change.last > change.to then call('HDEL', key, unpack(ARGV, change.to + 1, change.last)) end
   move(old, new)
-  for action in string.gmatch(change.counts, '%d+') do total(action, new) end
-end
-
--- The arguments of a change: entry, totals, number of values, number of fields to clear, and both.
--- Returns the change, and where the next one begins.
-local function changeAt(at)
-  local from = at + 4
-  local to = from + tonumber(ARGV[at + 2]) - 1
-  local last = to + tonumber(ARGV[at + 3])
-  return { line = ARGV[at], counts = ARGV[at + 1], from = from, to = to, last = last }, last + 1
+  for _, action in ipairs(change.counts) do total(action, new) end
 end
 
 local function erase(old, action)
   local id = old.id
-  if old.un then
+  if old.un > 0 then
     for _, other in ipairs(call('SMEMBERS', P .. 'p:' .. id)) do
       call('SREM', P .. 'v:' .. other, id)
     end
@@ -99,7 +127,7 @@ local function erase(old, action)
   if action then total(action, old) end
 end
 
--- How many of these letters are not resolved. A new letter waits for them.
+-- Makes a new letter wait for those of these letters that are not resolved. Returns how many.
 local function await(id, others)
   local unmet = 0
   for _, other in ipairs(others) do
@@ -109,20 +137,22 @@ local function await(id, others)
       call('SADD', P .. 'v:' .. other, id)
     end
   end
-  if unmet == 0 then return nil end
-  call('HSET', P .. 'l:' .. id, 'un', unmet)
-  put('y', id, 0)
   return unmet
 end
 
-local none = { e = 0, n = 0, bo = 0 }
-
--- A new letter: its fields are pairs in ARGV.
+-- A new letter: its fields are pairs in ARGV, the row first.
 local function insert(id, from, to, waits)
-  call('HSET', P .. 'l:' .. id, unpack(ARGV, from, to))
-  local new = withValues(none, { from = from, to = to, last = to })
-  new.id = id
-  if waits then new.un = await(id, waits) end
+  local key = P .. 'l:' .. id
+  call('HSET', key, unpack(ARGV, from, to))
+  local new = letterIn(ARGV[from + 1], id)
+  if waits then
+    new.un = await(id, waits)
+    if new.un > 0 then
+      call('HSET', key, 'r', rowOf(new))
+      put('y', id, 0)
+      hasWaits = true
+    end
+  end
   move(nil, new)
   return new
 end

@@ -14,14 +14,14 @@ local function isDone(one) return one.s == 2 or one.af == 2 end
 local function laneKey(one) return 'a:' .. digits[#one.q] .. ':' .. one.q .. ':' .. one.la end
 
 local function isHeld(one)
-  if one.un and one.un > 0 then return true end
+  if one.un > 0 then return true end
   return one.la and call('ZRANGE', P .. laneKey(one), 0, 0)[1] ~= one.id
 end
 
-local function dueKey(one) return digits[one.p] .. ':' .. one.q end
+local function dueKey(one) return nameOf('d:', one.p, one.q) end
 
 -- Whether a letter with a retryAt may be in w.
-local function mayWait(one) return one.r and (one.s ~= 0 or one.la or one.un) end
+local function mayWait(one) return one.r and (one.s ~= 0 or one.la or one.un > 0) end
 
 -- When a claim may take the letter, if ever, otherwise its retryAt.
 local function spotsOf(one)
@@ -40,14 +40,14 @@ local function place(old, new)
   end
   if old then
     local left = isActive(old) and dueKey(old)
-    if left and left ~= key then put('d:' .. left, id, false) end
+    if left and left ~= key then put(left, id, false) end
     if not at and mayWait(old) then put('w:' .. old.q, id, false) end
   end
   if key then
-    put('d:' .. key, id, due)
+    put(key, id, due)
     if not known[key] then
       known[key] = true
-      call('SADD', P .. 'q', key)
+      call('SADD', P .. 'q', sub(key, 3))
     end
   end
   if at then put('w:' .. new.q, id, at) end
@@ -71,22 +71,25 @@ local function moveInLane(old, new)
   if before ~= after then return before, after end
 end
 
--- A letter that this one waited for is resolved.
+-- The letter waits for fewer letters than before.
 local function unwait(id)
-  local one = read(id)
-  if not one then return end
-  local left = call('SCARD', P .. 'p:' .. id)
-  if left > 0 then
-    call('HSET', P .. 'l:' .. id, 'un', left)
-    return
-  end
-  call('HDEL', P .. 'l:' .. id, 'un')
+  local old = read(id)
+  if not old then return end
+  local new = copyOf(old)
+  new.un = call('SCARD', P .. 'p:' .. id)
+  call('HSET', P .. 'l:' .. id, 'r', rowOf(new))
+  if new.un > 0 then return end
   put('y', id, false)
-  place(one, setmetatable({ un = false }, { __index = one }))
+  place(old, new)
 end
+
+-- Whether letters wait for others: read once, since few stores have dependencies.
+local hasWaits
 
 -- The letter is resolved: releases the letters that waited for it.
 local function free(id)
+  if hasWaits == nil then hasWaits = call('EXISTS', P .. 'y') == 1 end
+  if not hasWaits then return end
   local waiting = call('SMEMBERS', P .. 'v:' .. id)
   if #waiting == 0 then return end
   call('DEL', P .. 'v:' .. id)

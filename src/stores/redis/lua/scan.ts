@@ -37,7 +37,7 @@ local function passes(one, key)
   if limits['until'] and one.t >= limits['until'] then return false end
   if limits.settledBefore and not (one.z and one.z < limits.settledBefore) then return false end
   if limits.expiresBefore and not (one.x and one.x < limits.expiresBefore) then return false end
-  if limits.dependent ~= nil and ((one.un or 0) > 0) ~= limits.dependent then return false end
+  if limits.dependent ~= nil and (one.un > 0) ~= limits.dependent then return false end
   -- A zset may contain letters that the search does not mean.
   if need == 'retry' then return one.r and (one.s ~= 1 or sub(key, #P + 1, #P + 1) == 'w') end
   if need == 'no retry' then return not one.r end
@@ -157,7 +157,7 @@ local written = 0
 ${evenWhenFull}
 local result = scan(function(one)
   if one and one.s ~= 1 and moves[one.s] then
-    write(one, moves[one.s])
+    write(one, call('HGET', P .. 'l:' .. one.id, 'h'), moves[one.s])
     written = written + 1
   end
   return 0
