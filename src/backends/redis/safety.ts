@@ -117,9 +117,7 @@ export async function checkSchema(connection: RedisConnection, version = 1): Pro
   const found = Number(toText(await read()))
   if (found === version) return
   const advice =
-    found > version
-      ? 'a newer Redrive'
-      : 'an older Redrive, and this one cannot read them'
+    found > version ? 'a newer Redrive' : 'an older Redrive, and this one cannot read them'
   throw new RedriveError(
     'STORE_UNSAFE',
     `the keys ${tag} were written by ${advice} (schema ${found}): use that one, or another prefix`,

@@ -52,7 +52,9 @@ export function createAdder(context: StoreContext): Add {
         const results: AddResult[] = []
         for (const [index, added] of (await adding.call(requests, cost)).entries())
           results.push(
-            added.kind === 'overfull' ? await makeRoom(requests[index]!, capacity!.maxItems) : added,
+            added.kind === 'overfull'
+              ? await makeRoom(requests[index]!, capacity!.maxItems)
+              : added,
           )
         return results
       },

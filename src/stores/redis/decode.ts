@@ -72,7 +72,9 @@ function decodeRow(field: Buffer | null, row: Row): string | undefined {
   return needed.every((index) => row[index] !== null) ? field.toString('utf8', worker) : undefined
 }
 
-const needed = (['state', 'priority', 'version', 'captured_at', 'updated_at'] as const).map((name) => at[name])
+const needed = (['state', 'priority', 'version', 'captured_at', 'updated_at'] as const).map(
+  (name) => at[name],
+)
 
 /** A placeholder for a row that cannot be read. Its version is 0, which no letter has. */
 function unreadableRow(id: string, { state = 4 }: Hint): Row {

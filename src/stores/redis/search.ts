@@ -84,13 +84,15 @@ export function scanArguments(
 ): object {
   const by = stage.key === 'due' || stage.key === 'settled' ? 'time' : 'id'
   // An empty id is the start.
-  const from = after && after.id !== '' ? [by === 'id' ? 0 : keyTime(after.key) || 0, after.id] : false
+  const from =
+    after && after.id !== '' ? [by === 'id' ? 0 : keyTime(after.key) || 0, after.id] : false
   const { settledBefore } = filter
   return {
     keys,
     by,
     need: needOf(stage, order),
-    before: stage.key === 'settled' && settledBefore !== undefined ? toMs(settledBefore) : undefined,
+    before:
+      stage.key === 'settled' && settledBefore !== undefined ? toMs(settledBefore) : undefined,
     desc: stage.isDown,
     after: from,
     limit: wanted,
@@ -137,7 +139,9 @@ async function scanKeys(
     if (!matches(item, plan.filter)) continue
     found.push({ place: placeOf(item.id, time), item, bytes: bytesOf(item) })
   }
-  return more === 0 || lastId === null ? { found } : { found, next: placeOf(toText(lastId), lastAt) }
+  return more === 0 || lastId === null
+    ? { found }
+    : { found, next: placeOf(toText(lastId), lastAt) }
 }
 
 /** Merges the steps of several groups. The result reaches only as far as the slowest group. */

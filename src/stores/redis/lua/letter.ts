@@ -1,5 +1,12 @@
 import { maxHistory } from '../../../letter/history.ts'
-import { byteNames, doubleNames, extraFields, headerLength, position, rowFormat } from '../fields.ts'
+import {
+  byteNames,
+  doubleNames,
+  extraFields,
+  headerLength,
+  position,
+  rowFormat,
+} from '../fields.ts'
 
 /**
  * The beginning of every script. All keys of a store have one hash tag, so that a script may use
