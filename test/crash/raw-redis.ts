@@ -80,7 +80,7 @@ export async function dumpKeys(url: string): Promise<Dump> {
     for (const key of await keys.matching('l:*'))
       letters.push(letterOf(key.slice(2), await keys.hash(key)))
     return {
-      letters: letters.map(({ queue: _, ...stored }) => stored),
+      letters,
       byState: countBy(letters, ({ state }) => state),
       byQueue: countBy(letters, ({ queue }) => queue),
       problems: await driftIn(keys, letters),

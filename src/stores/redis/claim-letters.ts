@@ -27,7 +27,7 @@ export async function claimLetters(context: StoreContext, request: ClaimRequest)
   context.lostWrites.addStrays(lost)
   const letters: DeadLetter[] = []
   for (let at = 0; at < found.length; at += 2)
-    letters.push(decodeLetter(loadLetter(toText(found[at] as Buffer), found[at + 1] as Fields)))
+    letters.push(decodeLetter(loadLetter(toText(found[at]), found[at + 1] as Fields)))
   if (nextMs === null || letters.length >= limit) return { letters }
   return { letters, nextDueAt: toTimestamp(Number(toText(nextMs))) }
 }

@@ -100,7 +100,7 @@ export function encodeValues(values: ColumnValues, bytes?: Uint8Array): Argument
     if (value === undefined) continue
     if (cell !== undefined) {
       names += `${cell} `
-      numbers += `${value ?? nullArgument} `
+      numbers += `${(value as number | null) ?? nullArgument} `
     } else if (texts[column] !== undefined) {
       if (value !== null) strings.push(texts[column], value as string)
     } else if (field !== undefined) {

@@ -83,10 +83,7 @@ export const fieldOfColumn: { readonly [K in Column]?: string } = {
 export const extraFields = ['tg', 'la', 'dk', 'te', 'so']
 
 /** The fields of a letter in a list: `o` is the origin. */
-export const summaryFields = [
-  ...['r', 'o', 'yj', 'tj', 'hd', 'md', 'f', 'rv', 'ed'],
-  ...['la', 'te'],
-]
+export const summaryFields = 'r o yj tj hd md f rv ed la te'.split(' ')
 
 /** The fields of a whole letter: `b` has the captured bytes, `eb` those of an edit. */
 export const wholeFields = [...summaryFields, 'h', 'b', 'eb']
