@@ -45,8 +45,9 @@ const place = { state: 0, reason: 5, epoch: 17, retries: 25, maxRetries: 33, len
 /** The payload begins with a checksum. */
 const crcLength = 4
 
-interface Letter extends Stored {
+interface Letter {
   queue: string
+  stored: Stored
 }
 
 /** Reads the server by keys without their hash tag. */
@@ -80,8 +81,8 @@ export async function dumpKeys(url: string): Promise<Dump> {
     for (const key of await keys.matching('l:*'))
       letters.push(letterOf(key.slice(2), await keys.hash(key)))
     return {
-      letters,
-      byState: countBy(letters, ({ state }) => state),
+      letters: letters.map(({ stored }) => stored),
+      byState: countBy(letters, ({ stored }) => stored.state),
       byQueue: countBy(letters, ({ queue }) => queue),
       problems: await driftIn(keys, letters),
     }
@@ -94,9 +95,8 @@ function letterOf(id: string, { r, h, b }: Record<string, Buffer>): Letter {
   const [row, lines] = [r!, h!.toString().split('\n')]
   const reason = row.readInt8(place.reason)
   const strings = row.readUInt32LE(place.lengths) + row.readUInt32LE(place.lengths + 4)
-  return {
+  const stored: Stored = {
     id,
-    queue: row.toString('utf8', place.lengths + 8 + strings),
     state: states[row.readInt8(place.state)]!,
     ...(reason < 0 ? {} : { reason: reasons[reason]! }),
     epoch: row.readDoubleLE(place.epoch),
@@ -105,6 +105,7 @@ function letterOf(id: string, { r, h, b }: Record<string, Buffer>): Letter {
     sha: b ? shaOf(b.subarray(crcLength)) : 'no body',
     actions: lines.map((line) => actions[(JSON.parse(line) as number[])[2]!]!),
   }
+  return { queue: row.toString('utf8', place.lengths + 8 + strings), stored }
 }
 
 function countBy(
@@ -126,10 +127,17 @@ async function driftIn(keys: Keys, letters: readonly Letter[]): Promise<string[]
   }
   const listed = new Set(await listedIn('i:*'))
   const expected = new Set(
-    letters.map(({ id, state, queue }) => `i:${states.indexOf(state)}:${queue} has ${id}`),
+    letters.map(
+      ({ queue, stored }) => `i:${states.indexOf(stored.state)}:${queue} has ${stored.id}`,
+    ),
   )
-  const isActive = ({ state }: Letter): boolean => state === 'pending' || state === 'retrying'
-  const active = new Set(letters.filter(isActive).map(({ id }) => id))
+  const isActive = ({ state }: Stored): boolean => state === 'pending' || state === 'retrying'
+  const active = new Set(
+    letters
+      .map(({ stored }) => stored)
+      .filter(isActive)
+      .map(({ id }) => id),
+  )
   const due = await listedIn('d:*')
   return [
     ...[...listed].filter((line) => !expected.has(line)).map((line) => `${line}, its row does not`),

@@ -1,9 +1,8 @@
 import type { StoredLetter } from '../../store.ts'
-import { toText } from '../../backends/redis/connection.ts'
+import { toText, type Reply } from '../../backends/redis/connection.ts'
 import { at, columns, type Column, type Row } from '../rows/columns.ts'
 import { decodeLetter, decodeOriginal, type LoadedLetter } from '../rows/decode.ts'
 import { bytesCrcLength, originCrcLength } from './encode.ts'
-import type { Fetched } from './fetch-letters.ts'
 import {
   byteNames,
   cells,
@@ -17,6 +16,14 @@ import {
 
 /** The fields of a letter in a reply, in the order of `wholeFields`. A summary has fewer. */
 export type Fields = (Buffer | null)[]
+
+/** A letter in a reply of the script `fetch`. */
+export interface Fetched {
+  id: string
+  fields: Fields
+  /** The ids that the letter waits for. */
+  waits: Reply[]
+}
 
 /** What an index tells about a letter whose row cannot be read. */
 export interface Hint {

@@ -42,8 +42,8 @@ export function encodeFields({ queue, row, body }: EncodedLetter): Argument[] {
 function encodeRow(row: Row, queue: string, hasExtras: boolean): Buffer {
   const group = row[at.fingerprint] as string
   const worker = (row[at.worker] as string | null) ?? ''
-  const texts = group + worker + queue
-  const encoded = Buffer.allocUnsafe(headerLength + Buffer.byteLength(texts))
+  const strings = group + worker + queue
+  const encoded = Buffer.allocUnsafe(headerLength + Buffer.byteLength(strings))
   let offset = 0
   for (const index of byteIndexes)
     offset = encoded.writeInt8((row[index] as number | null) ?? -1, offset)
@@ -53,7 +53,7 @@ function encodeRow(row: Row, queue: string, hasExtras: boolean): Buffer {
     offset = encoded.writeDoubleLE((row[index] as number | null) ?? NaN, offset)
   encoded.writeUInt32LE(Buffer.byteLength(group), lengthsAt)
   encoded.writeUInt32LE(Buffer.byteLength(worker), lengthsAt + 4)
-  encoded.write(texts, headerLength)
+  encoded.write(strings, headerLength)
   return encoded
 }
 
@@ -84,8 +84,8 @@ export function encodeBytes(bytes: Uint8Array, crc = crc32(bytes)): Buffer {
   return whole
 }
 
-/** The names of short strings in a row, and of fields that scripts read as well. */
-const texts: { readonly [K in Column]?: string } = { fingerprint: 'g', worker: 'w' }
+/** The short strings of a row, by the names that scripts use. */
+const stringNames: { readonly [K in Column]?: string } = { fingerprint: 'g', worker: 'w' }
 
 /**
  * New values of columns as arguments: names and values of cells, the numbers of arguments that
@@ -101,8 +101,8 @@ export function encodeValues(values: ColumnValues, bytes?: Uint8Array): Argument
     if (cell !== undefined) {
       names += `${cell} `
       numbers += `${(value as number | null) ?? nullArgument} `
-    } else if (texts[column] !== undefined) {
-      if (value !== null) strings.push(texts[column], value as string)
+    } else if (stringNames[column] !== undefined) {
+      if (value !== null) strings.push(stringNames[column], value as string)
     } else if (field !== undefined) {
       if (value === null) clear.push(field)
       else set.push(field, value as string)

@@ -1,14 +1,7 @@
 import type { Reply, RedisConnection } from '../../backends/redis/connection.ts'
 import { sendInChunks } from './chunks.ts'
-import type { Fields } from './decode.ts'
+import type { Fetched, Fields } from './decode.ts'
 import { scripts } from './scripts.ts'
-
-export interface Fetched {
-  id: string
-  fields: Fields
-  /** The ids that the letter waits for. */
-  waits: Reply[]
-}
 
 /** Which parts of a letter are read: those in lists, or all. */
 export type Extent = 'summary' | 'whole'

@@ -36,16 +36,14 @@ export const bulkChecks = [
         (state) => aLetter({ state }),
       )
       await store.add(letters)
-      const moves = movesOf(bench, name)
+      const by = person(bench)
+      const moves = bulkMovesFor(name, { at: by.at, actor: by.actor })
       const moved = letters.filter(({ state }) => moves[state])
       const states = letters.map(({ state }) => state)
       const request = { filter: { state: states }, moves, limit: 100 }
       assert.deepEqual(await store.applyAll(request), { written: moved.length })
       for (const letter of moved)
-        sameLetter(
-          await stored(store, letter.id),
-          withChange(letter, changes[name](letter, person(bench))),
-        )
+        sameLetter(await stored(store, letter.id), withChange(letter, changes[name](letter, by)))
       for (const letter of letters)
         if (!moves[letter.state]) sameLetter(await stored(store, letter.id), letter)
       assert.equal(await totalOf(store, name), moved.length)

@@ -26,8 +26,8 @@ end
 `
 
 /**
- * ARGV: lists or due, 1 to repair, ids. Returns the ids of unreadable letters, and pairs of id and the
- * key where a letter is missing or has a wrong score.
+ * ARGV: lists or due, 1 to repair, ids. Returns the ids of unreadable letters, and pairs of id and
+ * the key where a letter is missing or has a wrong score.
  */
 export const checkLetters = String.raw`
 ${expected}

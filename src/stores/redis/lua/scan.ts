@@ -91,9 +91,10 @@ local function goesFirst(a, b)
   return x < y
 end
 
--- Calls use(letter, time, number of the key, id) for each letter that passes, in order; the letter
--- is nil if it cannot be read. use returns the number of bytes that it read. Returns 1 if there is
--- more, the time and id of the last entry, and the number of entries without a letter.
+-- Reads letters in order, and calls use(letter, history, id, time, number of the key) for each that
+-- passes; the letter is nil if it cannot be read. use returns the number of bytes that it read.
+-- Returns 1 if there is more, the time and id of the last entry, and the number of entries without
+-- a letter.
 local function scan(use)
   local heads = {}
   for n, key in ipairs(spec.keys) do
@@ -117,10 +118,11 @@ local function scan(use)
     settleHead(heads, not best.spots[best.at], goesFirst)
     seen = seen + 1
     lastAt, lastId = time, id
-    local one, bad = read(id)
+    local raw = fieldsOf(id, 'r', 'h')
+    local one, bad = letterIn(raw[1], id)
     if bad or one and passes(one, best.key) then
       matched = matched + 1
-      bytes = bytes + use(one, time, best.n, id)
+      bytes = bytes + use(one, raw[2], id, time, best.n)
     elseif not one then
       lost = lost + 1
     end
@@ -129,11 +131,11 @@ local function scan(use)
 end
 `
 
-/** ARGV: the spec, with extent (summary or whole). Adds for each letter id, time, key and fields. */
+/** ARGV: the spec, with extent (summary or whole). Adds id, time, key and fields of each letter. */
 export const find = String.raw`
 local names = spec.extent == 'whole' and ${luaList(wholeFields)} or ${luaList(summaryFields)}
 local found = {}
-local result = scan(function(_, time, n, id)
+local result = scan(function(_, _, id, time, n)
   local raw = fieldsOf(id, unpack(names))
   found[#found + 1] = { id, time, n, raw }
   return #(raw[${cell('b')}] or '') + #(raw[${cell('eb')}] or '')
@@ -155,9 +157,9 @@ while at <= #ARGV do
 end
 local written = 0
 ${evenWhenFull}
-local result = scan(function(one)
+local result = scan(function(one, history)
   if one and one.s ~= 1 and moves[one.s] then
-    write(one, call('HGET', P .. 'l:' .. one.id, 'h'), moves[one.s])
+    write(one, history, moves[one.s])
     written = written + 1
   end
   return 0
