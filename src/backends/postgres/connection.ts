@@ -31,7 +31,7 @@ export interface ConnectionOptions {
   tenant: Tenant
   /** Splits the connections into a pool for each side. Default: false, one pool serves both. */
   separateSides?: boolean
-  /** Planner settings for `execute`, as in `enable_seqscan = off`. */
+  /** Planner settings for `execute` and the hot side, as in `enable_seqscan = off`. */
   plannerSettings?: readonly string[]
 }
 
@@ -110,6 +110,8 @@ export class PostgresConnection {
     if ('pool' in server) return { hot: server.pool, cold: server.pool }
     const hotSize = separateSides ? Math.ceil(poolSize / 2) : poolSize
     const hot = this.#createPool(server.url, hotSize)
+    if (this.#plannerSettings.length > 0)
+      hot.on('connect', (client) => void this.#prepareSession(client))
     return { hot, cold: separateSides ? this.#createPool(server.url, poolSize - hotSize) : hot }
   }
 
@@ -128,8 +130,6 @@ export class PostgresConnection {
       allowExitOnIdle: true,
     })
     pool.on('error', ignoreError)
-    if (this.#plannerSettings.length > 0)
-      pool.on('connect', (client) => void this.#prepareSession(client))
     return pool
   }
 

@@ -1,113 +1,128 @@
-import { dueOf } from '../rows/due.ts'
-import type { HistoryEntry } from '../../letter/letter.ts'
-import { archived, isActiveCode, resolved, wait } from '../rows/codes.ts'
-import type { PackedLetter } from '../rows/form.ts'
-import { rowColumns, type Row } from '../rows/row.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
-import { cellsOf, withChecksum, waitOf } from './rows.ts'
-import { fromText, toText } from './text.ts'
-import { addDependencies, isResolved } from './waits.ts'
-import type { WriteSet } from './write-set.ts'
+import { actionCode, parked } from '../rows/codes.ts'
+import { at, columns, type Row } from '../rows/columns.ts'
+import type { EncodedLetter } from '../rows/encode.ts'
+import { countMoves } from './counters.ts'
+import { codeOf, encodeCells, joinList, tableOf, textOf, valueOf, type List } from './rows.ts'
+import { joinNumbers } from './text.ts'
 
-/** A letter to insert, with derived values. */
+/** A letter to insert, encoded when the call was made. */
 export interface NewLetter {
-  packed: PackedLetter
-  row: Row
+  id: string
   queue: number
-  dedupe: Uint8Array | null
-  tags: readonly string[]
-  /** History entries after the first. */
-  later: HistoryEntry[]
-  /** Ids of unresolved letters that it depends on. */
-  unmet: readonly string[]
-  /** The size of the current payload in bytes. */
+  row: Row
+  origin: string
+  originCrc: number
+  bytesCrc: number
+  /** The payload: as text where its bytes allow, since that is sent and read faster. */
+  payload: string | null
+  bytes: Uint8Array | null
   size: number
+  /** Whether other letters depend on it. */
+  depended: boolean
 }
 
-const letterTypes =
-  'text, smallint, smallint, smallint, smallint, text, text, bigint, bigint, bigint, float8, text, text, text, text, text, text, text, text, text, ' +
-  'smallint, smallint, bigint, bigint, text, bigint, int, bytea, smallint, bigint, bigint, text'
-const letterColumns = `${rowColumns}, queue, dedupe, wait, due_at, size, source_id`
+/** The letter as it is now: its queue gets a number when it is stored. */
+export function newLetterOf({ row, body }: EncodedLetter): NewLetter {
+  const { origin, originCrc, bytes, bytesCrc } = body
+  const payload = textOf(bytes)
+  return {
+    id: row[at.id] as string,
+    queue: 0,
+    row,
+    origin,
+    originCrc,
+    bytesCrc,
+    payload,
+    // A copy, since the caller may change its bytes before they are sent.
+    bytes: payload === null ? bytes.slice() : null,
+    size: bytes.byteLength,
+    depended: false,
+  }
+}
 
-const types = letterTypes.split(', ')
-const unnested = types.map((type, at) => `$${at + 1}::${type}[]`).join(', ')
-const more = (n: number): string => `$${types.length + n}`
+const bodyNames = ['id', 'origin', 'origin_crc', 'bytes_crc', 'payload', 'start', 'length']
+const letterNames = [...columns, 'queue', 'size', 'depended']
+const blob = `$${bodyNames.length + 1}`
+const firstOfLetter = bodyNames.length + 2
+const slot = `$${firstOfLetter + letterNames.length}`
+
+const [capture, parkAtCapture] = [actionCode('capture'), actionCode('park-at-capture')]
+const captured = `CASE WHEN g.new_code / 512 = ${parked} THEN ARRAY[${capture}, ${parkAtCapture}]
+  ELSE ARRAY[${capture}] END`
 
 /**
- * The payloads of all letters are sent as one value and split on the server: an array would be sent
- * as text.
+ * Inserts letters with bodies and counts, in one statement, and returns the new ids. The primary key
+ * of `bodies` decides which ids are new: a letter that others wait for has a body without origin
+ * before it is stored, so that whoever stores it learns of them. (`IS TRUE` has the server look up
+ * the ids in a hash table.)
  */
-const insert = `WITH fresh AS (
-    INSERT INTO @letters (${letterColumns}) SELECT * FROM unnest(${unnested}) ON CONFLICT DO NOTHING RETURNING id),
-  kept AS (
-    INSERT INTO @bodies (id, origin, origin_crc, bytes_crc, bytes)
-    SELECT b.id, b.origin, b.origin_crc, b.bytes_crc, substring(${more(4)}::bytea FROM b.start FOR b.length)
-    FROM unnest($1::text[], ${more(1)}::text[], ${more(2)}::bigint[], ${more(3)}::bigint[], ${more(5)}::int[], ${more(6)}::int[])
-      AS b(id, origin, origin_crc, bytes_crc, start, length)
-    WHERE b.id IN (SELECT id FROM fresh))
-  SELECT id FROM fresh`
+const insertStatement = (actions: string): string => `WITH b AS (
+    INSERT INTO @bodies (id, origin, origin_crc, bytes_crc, payload, bytes)
+    SELECT id, origin, origin_crc, bytes_crc, payload, substring(${blob}::bytea FROM start FOR length)
+    FROM ${tableOf(bodyNames, 'x')} WHERE id IS NOT NULL ON CONFLICT DO NOTHING RETURNING id),
+  l AS (
+    INSERT INTO @letters AS l (${letterNames.join(', ')})
+    SELECT ${letterNames.map((name) => valueOf(name, `x.${name}`)).join(', ')}
+    FROM ${tableOf(letterNames, 'x', firstOfLetter)} WHERE (x.id IN (SELECT id FROM b)) IS TRUE
+    ON CONFLICT DO NOTHING
+    RETURNING l.id, l.queue, NULL::int AS old_code, ${codeOf('l')} AS new_code, NULL::text AS old_group,
+      l.fingerprint AS new_group, NULL::text[] AS old_tags, l.tags AS new_tags, l.priority, l.retries, l.backoff_ms),
+  ${countMoves({ from: 'l', actions, slot })}
+  SELECT id FROM l`
 
-/** Whether the letter is not claimable yet: its lane is checked once it is stored. */
-const isHeld = ({ row, unmet }: NewLetter): boolean => row.lane !== null || unmet.length > 0
+const statements = { add: insertStatement(captured), keep: insertStatement(`'{}'::int[]`) }
 
-/** Inserts letters with their bodies. Returns the ids that did not exist. */
+type Send = (sql: string, values: unknown[]) => Promise<unknown[][]>
+
+/** Inserts letters. Returns the ids that are new. `keep` adds nothing to the totals. */
 export async function insertLetters(
-  tx: Transaction,
+  send: Send,
   all: readonly NewLetter[],
+  counterSlot: number,
+  mode: keyof typeof statements = 'add',
 ): Promise<Set<string>> {
   if (all.length === 0) return new Set()
-  const rows = all.map((fresh) => {
-    const { row, queue, dedupe, size, packed } = fresh
-    const source = packed[6]?.source
-    return [
-      ...cellsOf(withChecksum(row, true)),
-      queue,
-      dedupe,
-      waitOf(row, isHeld(fresh)),
-      dueOf(row),
-      size,
-      source === undefined ? null : toText(source),
-    ]
-  })
-  const bodies = all.map(({ packed }) => packed[4])
-  let end = 0
-  const starts = bodies.map(({ byteLength }) => (end += byteLength) - byteLength + 1)
-  const inserted = await tx.rows(insert, [
-    ...types.map((_, at) => rows.map((row) => row[at])),
-    all.map(({ packed }) => packed[2]),
-    all.map(({ packed }) => packed[3]),
-    all.map(({ packed }) => packed[5]),
-    Buffer.concat(bodies),
-    starts,
-    bodies.map(({ byteLength }) => byteLength),
+  const rows = await send(statements[mode], [
+    ...bodyLists(all),
+    ...letterLists(all).map(joinList),
+    counterSlot,
   ])
-  return new Set(inserted.map(([id]) => fromText(id as string)))
+  return new Set(rows.map(([id]) => id as string))
 }
 
-/** Writes tags, history, dependencies and counts of inserted letters. */
-export function writeRelated(
-  tx: Transaction,
-  writes: WriteSet,
-  inserted: readonly NewLetter[],
-): void {
-  for (const fresh of inserted) {
-    const { row, queue, tags, later } = fresh
-    const first = row.entries - later.length
-    for (const [at, entry] of later.entries()) writes.note(row.id, first + at, entry)
-    for (const tag of tags) writes.tag(tag, row.id)
-    writes.deltas.count(queue, row, tags, 1)
-    if (row.lane !== null && isActiveCode(row.state)) writes.changeLane(queue, row.lane)
-    if (isResolvedRow(row)) writes.resolve(row.id)
-    if (waitOf(row, isHeld(fresh)) === wait.ready) writes.due(dueOf(row))
-  }
-  addDependencies(
-    tx,
-    inserted.flatMap(({ row, unmet }) =>
-      unmet.map((id) => ({ letter: toText(row.id), id: toText(id) })),
-    ),
-  )
+/** Payloads that are no text are sent as one value and split on the server: an array would be text. */
+function bodyLists(all: readonly NewLetter[]): unknown[] {
+  const binary = all.flatMap(({ bytes }) => bytes ?? [])
+  let end = 0
+  const starts = all.map(({ bytes }) => (bytes ? (end += bytes.byteLength) - bytes.byteLength + 1 : null))
+  const lists: List[] = [
+    ['id', all.map(({ id }) => id)],
+    ['origin', all.map(({ origin }) => origin)],
+    ['origin_crc', all.map(({ originCrc }) => originCrc)],
+    ['bytes_crc', all.map(({ bytesCrc }) => bytesCrc)],
+    ['payload', all.map(({ payload }) => payload)],
+    ['start', starts],
+    ['length', all.map(({ bytes }) => bytes?.byteLength ?? null)],
+  ]
+  return [...lists.map(joinList), binary.length > 0 ? Buffer.concat(binary) : null]
 }
 
-export function isResolvedRow({ state, rest }: Row): boolean {
-  return (state === resolved || state === archived) && isResolved(state, rest)
+function letterLists(all: readonly NewLetter[]): List[] {
+  const cells = all.map(({ row }) => encodeCells(row))
+  return [
+    ...columns.map((name, index): List => [name, cells.map((row) => row[index]!)]),
+    ['queue', all.map(({ queue }) => queue)],
+    ['size', all.map(({ size }) => size)],
+    ['depended', all.map(({ depended }) => String(depended))],
+  ]
+}
+
+const insertTags = `INSERT INTO @tags SELECT DISTINCT t.tag, l.id FROM @letters l CROSS JOIN LATERAL unnest(l.tags) AS t(tag)
+  WHERE l.id = ANY($1::uuid[])`
+
+/** Writes the tags of letters that were just inserted. */
+export function writeTags(tx: Transaction, inserted: readonly NewLetter[]): void {
+  const tagged = inserted.filter(({ row }) => row[at.tags] !== null).map(({ id }) => id)
+  if (tagged.length > 0) void tx.rows(insertTags, [joinNumbers(tagged)])
 }
