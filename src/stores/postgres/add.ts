@@ -141,7 +141,7 @@ export async function addIn(
   const lanes = await erase(tx, room?.evicted ?? [], slot, evict)
   const stored = await storeFresh(context, tx, fresh, slot, 'add')
   const known = fresh.filter(({ letter }) => !stored.inserted.has(letter.id))
-  if (known.length > 0 && (isExact || stored.hasWaiting))
+  if (known.length > 0 && (isExact || known.some(({ letter }) => stored.coming.has(letter.id))))
     throw new StateChanged('a letter was added concurrently')
   if (known.length > 0) await reportDuplicates(tx, candidates, results, stored.inserted)
   await occur(tx, occurrences, slot)

@@ -198,7 +198,7 @@ async function applyGroup(
     const [n, lane, from, to, depended, place, dueAt, queue, priority] = cells as WrittenCells
     const one = group.changes[n - 1]!
     written.push(one)
-    if (lane !== null && from !== to && (isActiveCode(from) || isActiveCode(to)))
+    if (lane !== null && group.due && (isActiveCode(from) || isActiveCode(to)))
       follow.lanes.push({ queue, lane })
     if (to === resolved && from !== resolved && depended) follow.resolved.push(one.change.id)
     if (place === 0) follow.dueTimes.push(dueAt)

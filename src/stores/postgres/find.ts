@@ -22,7 +22,7 @@ import type { StoreContext } from './context.ts'
 import { readCells } from './counters.ts'
 import { cellTest, codesOf, type Codes } from './filter.ts'
 import { loadLetter, queueIn, type Extent } from './rows.ts'
-import { firstCell, idCell, stepStatement } from './step.ts'
+import { firstCell, idCell, keylessMs, stepStatement } from './step.ts'
 import { toText } from './text.ts'
 
 /** The maximum number of letters to sort where an index finds them in another order. */
@@ -199,8 +199,7 @@ async function readStep<T>(
 
 function keyOf({ key: kind }: Stage<number>, key: unknown, id: string): string {
   if (kind === 'id') return id
-  if (kind === 'none') return keyless
-  return kind === 'computed' ? (key as string) : timeKey(key as number)
+  return kind === 'none' || key === keylessMs ? keyless : timeKey(key as number)
 }
 
 /**

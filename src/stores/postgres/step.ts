@@ -1,6 +1,6 @@
 import type { LetterFilter, Order } from '../../letter/query.ts'
 import { encodeTime } from '../rows/encode.ts'
-import { keyless, type Range, type Stage, type StepRequest } from '../rows/plan.ts'
+import { keyless, keyTime, type Range, type Stage, type StepRequest } from '../rows/plan.ts'
 import { needsReading } from '../rows/source-key.ts'
 import type { StoreContext } from './context.ts'
 import { conditionOf, preselectText, type Codes } from './filter.ts'
@@ -30,6 +30,9 @@ export interface StepInput {
 }
 
 type Put = (value: unknown) => string
+
+/** The key of letters without the time of the order, where all are sorted at once. */
+export const keylessMs = Number.MAX_SAFE_INTEGER
 
 /**
  * Whether a letter is ordered by its due time: leased and new letters have a due time too, but no
@@ -98,16 +101,16 @@ function keysOf({ key }: Stage<number>, order: Order): Keys {
   const column = key === 'computed' ? (order === 'due' ? 'l.due_at' : 'l.settled_at') : `l.${key}_at`
   if (key !== 'computed') return { key: column, order: [column, 'l.id'], isTimed: true }
   const isTimed = order === 'due' ? isDue : 'l.settled_at IS NOT NULL'
-  const text = `(CASE WHEN ${isTimed} THEN lpad(${column}::text, 16, '0') ELSE '${keyless}' END COLLATE "C")`
-  return { key: text, order: [text, 'l.id'], isTimed: true }
+  const computed = `(CASE WHEN ${isTimed} THEN ${column} ELSE ${keylessMs} END)`
+  return { key: computed, order: [computed, 'l.id'], isTimed: true }
 }
 
 function afterCondition({ after, stage }: StepRequest<number>, by: Keys, put: Put): string[] {
   if (!after) return []
   const sign = stage.isDown ? '<' : '>'
   if (!by.isTimed) return [`l.id ${sign} ${put(after.id)}::uuid`]
-  const key = stage.key === 'computed' ? `${put(after.key)}::text` : `${put(Number(after.key))}::bigint`
-  return [`(${by.order.join(', ')}) ${sign} (${key}, ${put(after.id)}::uuid)`]
+  const key = put(after.key === keyless ? keylessMs : keyTime(after.key))
+  return [`(${by.order.join(', ')}) ${sign} (${key}::bigint, ${put(after.id)}::uuid)`]
 }
 
 /** SQL for the ranges of a stage as a table `r`, and for the condition that selects one of them. */

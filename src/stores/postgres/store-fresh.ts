@@ -35,8 +35,8 @@ export function laneLocksOf(all: readonly Pick<Fresh, 'letter'>[]): string[] {
 
 interface StoredFresh {
   inserted: Set<string>
-  /** Whether a letter relies on another one of the batch. */
-  hasWaiting: boolean
+  /** New letters that others of the batch rely on. */
+  coming: ReadonlySet<string>
   lanes: Lane[]
   dueTimes: (number | null)[]
 }
@@ -53,7 +53,7 @@ export async function storeFresh(
   mode: 'add' | 'keep',
 ): Promise<StoredFresh> {
   const letters = fresh.map(({ letter }) => letter)
-  const { unmet, hasWaiting } = await resolveDependencies(tx, fresh)
+  const { unmet, coming } = await resolveDependencies(tx, fresh)
   const expected = letters.length > 0 ? await takeExpectedIds(tx, letters) : new Set<string>()
   for (const [n, letter] of letters.entries()) {
     if (expected.has(letter.id)) letter.depended = true
@@ -71,7 +71,7 @@ export async function storeFresh(
   const done = kept.filter((letter) => letter.depended && isDone(letter)).map(({ id }) => id)
   const { lanes, dueTimes } = await releaseDependents(tx, context.connection, done)
   const own = kept.map(({ row }) => (row[at.wait] === wait.ready ? (row[at.due_at] as number) : null))
-  return { inserted, hasWaiting, lanes, dueTimes: [...dueTimes, ...own] }
+  return { inserted, coming, lanes, dueTimes: [...dueTimes, ...own] }
 }
 
 /** Resolved, or archived from that state. */
@@ -87,13 +87,13 @@ function isDone({ row }: NewLetter): boolean {
 async function resolveDependencies(
   tx: Transaction,
   fresh: readonly Fresh[],
-): Promise<{ unmet: string[][]; hasWaiting: boolean }> {
+): Promise<{ unmet: string[][]; coming: ReadonlySet<string> }> {
   const asked = new Set(fresh.flatMap(({ dependsOn }) => dependsOn))
-  if (asked.size === 0) return { unmet: fresh.map(() => []), hasWaiting: false }
+  if (asked.size === 0) return { unmet: fresh.map(() => []), coming: asked }
   const found = await expectDependencies(tx, [...asked].filter(isLetterId).toSorted())
   const met = new Set([...found].flatMap(([id, done]) => (done ? [id] : [])))
   const coming = fresh.filter(({ letter }) => asked.has(letter.id) && !found.has(letter.id))
   for (const { letter } of coming) if (isDone(letter)) met.add(letter.id)
   const unmet = fresh.map(({ dependsOn }) => dependsOn.filter((id) => !met.has(id)))
-  return { unmet, hasWaiting: coming.length > 0 }
+  return { unmet, coming: new Set(coming.map(({ letter }) => letter.id)) }
 }

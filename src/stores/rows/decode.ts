@@ -107,8 +107,8 @@ function decodeFields(loaded: LoadedLetter, faults: string[]): Decoded {
     replays: number(at.replays),
     backoffMs: number(at.backoff_ms),
     state: states[number(at.state)] ?? 'parked',
-    deadLetteredAt: toTimestamp(number(at.captured_at)),
-    updatedAt: toTimestamp(number(at.updated_at)),
+    deadLetteredAt: decodeTime(number(at.captured_at)),
+    updatedAt: decodeTime(number(at.updated_at)),
     historyOmitted: number(at.omitted),
   }
   if (headers) fields.headers = headers
@@ -123,7 +123,7 @@ const never: RetryPolicy = { kind: 'never' }
 function addOptionalFields(fields: Decoded['fields'], row: Row): void {
   const text = (index: number): string | undefined => (row[index] as string | null) ?? undefined
   const time = (index: number): string | undefined =>
-    row[index] === null ? undefined : toTimestamp(row[index] as number)
+    row[index] === null ? undefined : decodeTime(row[index] as number)
   const [lane, tenant, worker] = [text(at.lane), text(at.tenant), text(at.worker)]
   const reason = row[at.reason]
   const archivedFrom = row[at.archived_from]
@@ -146,6 +146,11 @@ function addOptionalFields(fields: Decoded['fields'], row: Row): void {
     const value = time(index)
     if (value !== undefined) fields[name] = value
   }
+}
+
+/** The timestamp that was encoded. `toTimestamp` has none before 1970. */
+function decodeTime(ms: number): string {
+  return ms < 0 ? new Date(ms).toISOString() : toTimestamp(ms)
 }
 
 function parseColumn<T>(row: Row, index: number, faults: string[]): T | undefined {
@@ -176,7 +181,7 @@ function parseObject<T>(json: string, part: string, faults: string[]): T | undef
 
 /** Placeholder for an origin that cannot be read. */
 function missingOrigin(capturedAt: SqlValue): Origin {
-  const time = toTimestamp(capturedAt as number)
+  const time = decodeTime(capturedAt as number)
   const message = 'the failure can no longer be read'
   return {
     source: { kind: 'operation', type: 'unreadable' },

@@ -128,7 +128,7 @@ function checkId(id: string): string {
 /** A timestamp in milliseconds. The string is the same again when it is read. */
 export function encodeTime(at: string): number {
   const ms = at.length === 24 && at.endsWith('Z') ? Date.parse(at) : NaN
-  if (ms >= 0) return ms
+  if (!Number.isNaN(ms)) return ms
   throw new TypeError(`${JSON.stringify(at)} is not a timestamp such as 2026-01-01T00:00:00.000Z`)
 }
 

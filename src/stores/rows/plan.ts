@@ -159,7 +159,15 @@ function compareStrings(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** The sort key of a time: as in `sortKey` of `letter/query.ts`, or digits that sort like it. */
+/** Added to times in sort keys, so that those before 1970 are positive as well. */
+const keyOffsetMs = 10 ** 15
+
+/** The sort key of a time: digits that sort like the timestamps. */
 export function timeKey(ms: number): string {
-  return String(ms).padStart(16, '0')
+  return String(ms + keyOffsetMs).padStart(16, '0')
+}
+
+/** The time of a sort key. NaN: the key is not one of a time. */
+export function keyTime(key: string): number {
+  return Number(key) - keyOffsetMs
 }
