@@ -1,6 +1,7 @@
 import { inHistory } from '../../letter/history.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
+import { isUnknownOutcome } from '../../backends/postgres/connection.ts'
 import { StateChanged } from '../../backends/postgres/errors.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { AddResult, Capacity } from '../../store.ts'
@@ -71,42 +72,63 @@ export async function candidatesOf(
 }
 
 /** Whether the letter needs nothing but its own rows. */
-const isPlain = ({ capacity, dependsOn, letter, key }: Candidate): boolean =>
+export const isPlain = ({ capacity, dependsOn, letter: { row } }: AddRequest): boolean =>
   !capacity &&
   dependsOn.length === 0 &&
-  key === undefined &&
-  letter.row[at.lane] === null &&
-  letter.row[at.tags] === null
+  row[at.dedupe] === null &&
+  row[at.lane] === null &&
+  row[at.tags] === null
 
 /**
- * Adds letters. Plain letters are one statement. Other letters, and plain ones whose id exists
- * already or is waited for, are added in a transaction.
+ * Adds plain letters in one statement. Those whose id exists already, or is waited for, are added in
+ * a transaction.
  */
-export async function addLetters(
+export async function addPlainly(
+  context: StoreContext,
+  wanted: readonly AddRequest[],
+): Promise<AddResult[]> {
+  const candidates = await candidatesOf(context, wanted)
+  const inserted = await insertPlain(context, candidates)
+  wakeIfDue(context, candidates)
+  const results: AddResult[] = candidates.map(() => ({ kind: 'added' }))
+  const left = [...candidates.keys()].filter((n) => !inserted?.delete(candidates[n]!.letter.id))
+  if (left.length === 0) return results
+  const others = await addInTransaction(
+    context,
+    left.map((n) => candidates[n]!),
+  )
+  for (const [n, index] of left.entries())
+    // If the answer of the insertion was lost, it may have stored the letter that exists now.
+    if (inserted || others[n]!.kind !== 'duplicate') results[index] = others[n]!
+  return results
+}
+
+/** Adds letters with all that follows, in one transaction. */
+export async function addInTransaction(
   context: StoreContext,
   candidates: readonly Candidate[],
 ): Promise<AddResult[]> {
-  const results: AddResult[] = candidates.map(() => ({ kind: 'added' }))
-  const plain = candidates.filter(isPlain)
-  const inserted = await context.withSlot((slot) =>
-    insertLetters(
-      (sql, values) => context.connection.execute(sql, values),
-      plain.map(({ letter }) => letter),
-      slot,
-    ),
+  const { results, dueTimes } = await context.withSlot((slot) =>
+    context.connection.transaction('hot', (tx) => addIn(context, tx, candidates, slot)),
   )
-  const left: number[] = []
-  for (const [n, candidate] of candidates.entries())
-    if (!inserted.delete(candidate.letter.id) || !isPlain(candidate)) left.push(n)
-  wakeIfDue(context, plain)
-  if (left.length === 0) return results
-  const others = left.map((n) => candidates[n]!)
-  const added = await context.withSlot((slot) =>
-    context.connection.transaction('hot', (tx) => addIn(context, tx, others, slot)),
-  )
-  if (isAnyDue(context, added.dueTimes)) context.wake()
-  for (const [n, index] of left.entries()) results[index] = added.results[n]!
+  if (isAnyDue(context, dueTimes)) context.wake()
   return results
+}
+
+/** Inserts letters in one statement. Undefined: its answer was lost. */
+async function insertPlain(
+  { connection, withSlot }: StoreContext,
+  plain: readonly Candidate[],
+): Promise<Set<string> | undefined> {
+  const letters = plain.map(({ letter }) => letter)
+  const send = (sql: string, values: unknown[]): Promise<unknown[][]> =>
+    connection.execute(sql, values)
+  try {
+    return await withSlot((slot) => insertLetters(send, letters, slot))
+  } catch (error) {
+    if (isUnknownOutcome(error)) return undefined
+    throw error
+  }
 }
 
 function wakeIfDue(context: StoreContext, plain: readonly Candidate[]): void {

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { isUnknownOutcome } from '../../backends/postgres/connection.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { ApplyResult, LeaseRef } from '../../store.ts'
 import { groupChanges, type ChangeGroup, type RowChange } from '../rows/change.ts'
@@ -25,13 +26,20 @@ export async function applyChanges(
   const results: ApplyResult[] = changes.map(() => 'missing')
   for (const round of groupChanges(changes)) {
     const left: Indexed[] = []
+    let lost: unknown
     for (const group of round.flatMap(splitByCounts)) {
-      const written = isPlain(group) ? await applyPlainly(context, group) : new Set<number>()
+      const written = await applyPlainly(context, group).catch((error: unknown) => {
+        if (!isUnknownOutcome(error)) throw error
+        lost = error
+        return new Set<number>()
+      })
       for (const [n, one] of group.changes.entries())
         if (written.has(n)) results[one.index] = 'written'
         else if (isLetterId(one.change.id)) left.push(one)
     }
     if (left.length > 0) await applyInTransaction(context, left, results)
+    // Whether the statement whose answer was lost wrote the others is unknown.
+    if (lost && left.some(({ index }) => results[index] !== 'written')) throw lost
   }
   return results
 }
@@ -50,6 +58,7 @@ const isPlain = ({ columns }: ChangeGroup): boolean =>
 
 /** Writes letters that nothing else waits for. Returns the positions of those that were written. */
 async function applyPlainly(context: StoreContext, group: ChangeGroup): Promise<Set<number>> {
+  if (!isPlain(group)) return new Set()
   if (group.changes.some(({ change }) => !isLetterId(change.id))) return new Set()
   const rows = await context.withSlot((slot) => {
     const { sql, values } = statementOf(group, slot, 'plain')

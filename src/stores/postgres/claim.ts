@@ -16,8 +16,8 @@ const maxClaimLetters = 1000
 const maxClaimBytes = 64 * 2 ** 20
 
 /**
- * How many candidates a claim reads beyond its limit, since other claims may hold the first ones:
- * some spare candidates at first, then four times as many, and so on.
+ * How many candidates a claim reads: twice its limit and some more, since another claim may hold
+ * the first ones; if that is not enough, four times as many, and so on.
  */
 const spareHeads = 64
 const widenings = [1, 4, 16, 64]
@@ -115,11 +115,12 @@ async function claimLetters(
   let bytes = 0
   for (const widening of limit > 0 ? widenings : []) {
     const left = limit - taken.length
-    const heads = (left + spareHeads) * widening
+    const heads = (2 * left + spareHeads) * widening
     const rows = await context
       .withSlot((slot) => {
         const values = [...queues, context.now(), heads, left, worker, leaseMs, slot]
-        return context.connection.execute(claimDue, values)
+        // If the answer is lost, the leases of the first try lapse, whether it is repeated or not.
+        return context.connection.execute(claimDue, values, { repeatable: true })
       })
       .catch((error: unknown) => {
         // What was claimed before stands.

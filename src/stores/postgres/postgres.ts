@@ -36,7 +36,14 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import { addLetters, addRequestOf, candidatesOf, type AddRequest } from './add.ts'
+import {
+  addInTransaction,
+  addPlainly,
+  addRequestOf,
+  candidatesOf,
+  isPlain,
+  type AddRequest,
+} from './add.ts'
 import { storeAddressOf, type StoreAddress } from './address.ts'
 import { applyChanges, renewLeases, type Renewal } from './apply.ts'
 import { applyAll } from './bulk.ts'
@@ -49,6 +56,7 @@ import { incomingOf, keep, stored } from './keep.ts'
 import { findSchemaProblem, prepare } from './opening.ts'
 import { monthCreator } from './partitions.ts'
 import { optionKeys, type PostgresStoreOptions } from './options.ts'
+import { plannerSettings } from './planner.ts'
 import { QueueNames } from './queue-names.ts'
 import { readLetters } from './read-letters.ts'
 import { postgresRecords } from './records.ts'
@@ -80,18 +88,13 @@ export interface PostgresStore extends Store {
   dropBefore(month: string): Promise<DroppedMonths>
 }
 
-/** The maximum number of letters, changes or ids in one transaction. */
+/** The maximum number of changes or ids in one statement, and of letters that it adds. */
 const maxItems = 256
+const maxAdded = 500
+/** Batches of letters or changes that are sent at once. */
+const maxInFlight = 2
 /** Payload bytes that count as one more letter in a batch. */
-const bytesPerItem = 64 * 1024
-
-/**
- * Prepared statements are planned when tables may still be empty. They look up every letter by an
- * index, so that the plan stays good when the tables grow.
- */
-const plannerSettings = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin'].map(
-  (feature) => `enable_${feature} = off`,
-)
+const bytesPerItem = 32 * 1024
 
 /** A store in a schema of a Postgres database, for any number of processes and machines. */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
@@ -114,6 +117,7 @@ class PostgresLetterStore implements PostgresStore {
   readonly #notifications: Notifications
   readonly #watchers = new Watchers()
   readonly #slots: CounterSlots
+  readonly #plainAdds: Batcher<AddRequest[], AddResult[]>
   readonly #adds: Batcher<AddRequest[], AddResult[]>
   readonly #changes: Batcher<RowChange[], ApplyResult[]>
   readonly #renewals: Batcher<Renewal[], boolean[]>
@@ -152,8 +156,10 @@ class PostgresLetterStore implements PostgresStore {
       wake: () => this.#wake(),
     }
     this.records = postgresRecords((work) => this.#use(work))
-    const batches = { maxInFlight: 2, maxBatchCost: maxItems }
-    this.#adds = new Batcher(batches, (calls) => runBatch(calls, (some) => this.#addAll(some)))
+    const batches = { maxInFlight, maxBatchCost: maxItems }
+    const added = { maxInFlight, maxBatchCost: maxAdded }
+    this.#plainAdds = new Batcher(added, (calls) => runBatch(calls, (some) => this.#addPlainly(some)))
+    this.#adds = new Batcher(added, (calls) => runBatch(calls, (some) => this.#addAll(some)))
     this.#changes = new Batcher(batches, (calls) =>
       runBatch(calls, (some) => this.#applyAll(some)),
     )
@@ -184,11 +190,22 @@ class PostgresLetterStore implements PostgresStore {
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     return this.#use(async () => {
       this.#startCreatingMonths()
-      const wanted = letters.map((letter) => addRequestOf(letter, capacity))
-      const send = (some: readonly AddRequest[]): Promise<AddResult[]> =>
-        this.#adds.call([...some], sumOf(some.map(costOf)))
-      return sendInParts(wanted, maxItems, send, costOf)
+      const add = (some: readonly DeadLetter[]): Promise<AddResult[]> =>
+        this.#addPart(some.map((letter) => addRequestOf(letter, capacity)))
+      const inFlight = capacity || letters.some(needsOrder) ? 1 : maxInFlight
+      return sendInParts(letters, maxAdded, add, costOfLetter, inFlight)
     })
+  }
+
+  /** Plain letters first: the others may depend on them. */
+  async #addPart(wanted: readonly AddRequest[]): Promise<AddResult[]> {
+    const plain = wanted.filter(isPlain)
+    const others = wanted.filter((one) => !isPlain(one))
+    const send = (to: Batcher<AddRequest[], AddResult[]>, some: AddRequest[]): Promise<AddResult[]> =>
+      some.length === 0 ? Promise.resolve([]) : to.call(some, sumOf(some.map(costOf)))
+    const first = (await send(this.#plainAdds, plain)).values()
+    const second = (await send(this.#adds, others)).values()
+    return wanted.map((one) => (isPlain(one) ? first : second).next().value!)
   }
 
   /** Runs in the background: months are created long before they are needed. */
@@ -206,7 +223,11 @@ class PostgresLetterStore implements PostgresStore {
   }
 
   async #addSome(wanted: readonly AddRequest[]): Promise<AddResult[]> {
-    return addLetters(this.#context, await candidatesOf(this.#context, wanted))
+    return addInTransaction(this.#context, await candidatesOf(this.#context, wanted))
+  }
+
+  async #addPlainly(calls: AddRequest[][]): Promise<AddResult[][]> {
+    return splitResults(await addPlainly(this.#context, calls.flat()), calls)
   }
 
   within(client: Queryable): Pick<Store, 'add'> {
@@ -371,6 +392,13 @@ class PostgresLetterStore implements PostgresStore {
 function costOf({ letter }: AddRequest): number {
   return 1 + Math.floor(letter.size / bytesPerItem)
 }
+
+const costOfLetter = ({ payload }: DeadLetter): number =>
+  1 + Math.floor(payload.bytes.byteLength / bytesPerItem)
+
+/** Whether the result may depend on the letters before. */
+const needsOrder = ({ dedupeKey, dependsOn }: DeadLetter): boolean =>
+  dedupeKey !== undefined || dependsOn !== undefined
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, n) => sum + n, 0)
 

@@ -116,12 +116,13 @@ export function loadedColumns(letter: string, body: string, extent: Extent): str
 export const queueIn = (cells: Cells, first = 0): number => cells[first + read.length] as number
 
 const encoder = new TextEncoder()
+const emptyRow: Row = columns.map(() => null)
 
 /** A letter that was selected by `loadedColumns`, from the cell `first` on. */
 export function loadLetter(cells: Cells, queue: string, first = 0): LoadedLetter {
-  const row: Row = Array.from({ length: columns.length }, () => null)
-  for (const [index, position] of positions.entries())
-    row[position] = cells[first + index] as SqlValue
+  const row = emptyRow.slice()
+  for (let index = 0; index < positions.length; index++)
+    row[positions[index]!] = cells[first + index] as SqlValue
   for (const position of textPositions) {
     const text = row[position]
     if (typeof text === 'string') row[position] = fromText(text)
@@ -129,17 +130,16 @@ export function loadLetter(cells: Cells, queue: string, first = 0): LoadedLetter
   if (row[at.worker] !== null) row[at.worker] = fromJsonText(row[at.worker] as string)
   const tags = row[at.tags] as unknown as string[] | null
   if (tags) row[at.tags] = JSON.stringify(tags.map(fromText))
-  const [origin, originCrc, payload, bytes, bytesCrc, edit, editCrc] = cells.slice(
-    first + read.length + 1,
-  ) as [string | null, number, string | null, Uint8Array | null, number, Uint8Array | null, number]
-  const captured = typeof payload === 'string' ? encoder.encode(payload) : (bytes ?? null)
+  const body = first + read.length + 1
+  const [origin, payload, edit] = [cells[body], cells[body + 2], cells[body + 5]]
+  const captured = typeof payload === 'string' ? encoder.encode(payload) : (cells[body + 3] ?? null)
   return {
     queue,
     row,
-    origin: origin === '' ? null : origin,
-    originCrc,
-    bytes: edit ?? captured,
-    bytesCrc: edit ? editCrc : bytesCrc,
+    origin: origin === '' ? null : (origin as string | null),
+    originCrc: cells[body + 1] as number,
+    bytes: (edit ?? captured) as Uint8Array | null,
+    bytesCrc: (edit ? cells[body + 6] : cells[body + 4]) as number,
   }
 }
 

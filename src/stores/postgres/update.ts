@@ -2,6 +2,7 @@ import type { Column } from '../rows/columns.ts'
 import type { RowChange } from '../rows/change.ts'
 import { maxHistory } from '../../letter/history.ts'
 import { countMoves } from './counters.ts'
+import { seemsRare } from './planner.ts'
 import { codeOf, valueOf } from './rows.ts'
 
 /** What an update writes, and to which letters. */
@@ -51,7 +52,7 @@ export function updateStatement(shape: UpdateShape): string {
   return `WITH u AS (
     UPDATE @letters l SET ${assignments(shape).join(', ')}
     FROM ${shape.source} JOIN @letters o ON o.id = x.id
-    WHERE l.id = x.id AND l.version = o.version AND ${shape.guard}
+    WHERE l.id = x.id AND ${seemsRare('x.id')} AND l.version = o.version AND (${shape.guard}) IS TRUE
     RETURNING l.queue, ${codeOf('o')} AS old_code, ${codeOf('l')} AS new_code, o.fingerprint AS old_group,
       l.fingerprint AS new_group, o.tags AS old_tags, l.tags AS new_tags, l.priority, l.retries, l.backoff_ms,
       ${shape.returning}),
