@@ -2,7 +2,7 @@ import { inHistory } from '../../letter/history.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { isUnknownOutcome } from '../../backends/postgres/connection.ts'
-import { StateChanged } from '../../backends/postgres/errors.ts'
+import { sqlStateOf, StateChanged } from '../../backends/postgres/errors.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { AddResult, Capacity } from '../../store.ts'
 import { actionCode, archived, resolved, states } from '../rows/codes.ts'
@@ -16,7 +16,8 @@ import { insertLetters, newLetterOf, type NewLetter } from './insert.ts'
 import { capacityLock, keyLock, lock } from './locks.ts'
 import { occur, type Occurrence } from './occur.ts'
 import { lanesOf, laneLocksOf, storeFresh } from './store-fresh.ts'
-import { joinNumbers, joinTexts, splitTexts } from './text.ts'
+import { encodeValue } from './rows.ts'
+import { joinIds, joinNumbers, joinTexts, splitTexts } from './text.ts'
 import { settleLanes } from './waits.ts'
 
 const evict = actionCode('evict')
@@ -80,27 +81,23 @@ export const isPlain = ({ capacity, dependsOn, letter: { row } }: AddRequest): b
   row[at.tags] === null
 
 /**
- * Adds plain letters in one statement. Those whose id exists already, or is waited for, are added in
- * a transaction.
+ * Adds plain letters in one statement. If the id of one of them exists already or is waited for, they
+ * are added in a transaction.
  */
 export async function addPlainly(
   context: StoreContext,
   wanted: readonly AddRequest[],
 ): Promise<AddResult[]> {
   const candidates = await candidatesOf(context, wanted)
-  const inserted = await insertPlain(context, candidates)
-  wakeIfDue(context, candidates)
-  const results: AddResult[] = candidates.map(() => ({ kind: 'added' }))
-  const left = [...candidates.keys()].filter((n) => !inserted?.delete(candidates[n]!.letter.id))
-  if (left.length === 0) return results
-  const others = await addInTransaction(
-    context,
-    left.map((n) => candidates[n]!),
-  )
-  for (const [n, index] of left.entries())
-    // If the answer of the insertion was lost, it may have stored the letter that exists now.
-    if (inserted || others[n]!.kind !== 'duplicate') results[index] = others[n]!
-  return results
+  const outcome = await insertPlain(context, candidates)
+  if (outcome === 'stored') {
+    wakeIfDue(context, candidates)
+    return candidates.map(() => ({ kind: 'added' }))
+  }
+  const results = await addInTransaction(context, candidates)
+  // The statement whose answer was lost may have stored the letters that exist now.
+  const isOwn = (result: AddResult): boolean => outcome === 'lost' && result.kind === 'duplicate'
+  return results.map((result) => (isOwn(result) ? { kind: 'added' } : result))
 }
 
 /** Adds letters with all that follows, in one transaction. */
@@ -115,21 +112,25 @@ export async function addInTransaction(
   return results
 }
 
-/** Inserts letters in one statement. Undefined: its answer was lost. */
+/** Inserts letters in one statement. Not stored: an id is not new. Lost: its answer was lost. */
 async function insertPlain(
-  { connection, withSlot }: StoreContext,
+  context: StoreContext,
   plain: readonly Candidate[],
-): Promise<Set<string> | undefined> {
-  const letters = plain.map(({ letter }) => letter)
+): Promise<'stored' | 'not stored' | 'lost'> {
   const send = (sql: string, values: unknown[]): Promise<unknown[][]> =>
-    connection.execute(sql, values)
+    context.connection.execute(sql, values)
+  const letters = plain.map(({ letter }) => letter)
   try {
-    return await withSlot((slot) => insertLetters(send, letters, slot))
+    await context.withSlot((slot) => insertLetters(send, letters, slot, 'plain'))
+    return 'stored'
   } catch (error) {
-    if (isUnknownOutcome(error)) return undefined
+    if (isUnknownOutcome(error)) return 'lost'
+    if (sqlStateOf((error as Error).cause) === uniqueViolation) return 'not stored'
     throw error
   }
 }
+
+const uniqueViolation = '23505'
 
 function wakeIfDue(context: StoreContext, plain: readonly Candidate[]): void {
   const dueTimes = plain.map(({ letter: { row } }) =>
@@ -157,7 +158,9 @@ export async function addIn(
   const candidates = wanted.map((one) => ({ ...one, letter: copyOf(one.letter) }))
   const room = await takeLocks(context, tx, candidates)
   const isExact = candidates.some(({ key, capacity }) => key !== undefined || capacity)
-  const existing = isExact ? await findExisting(tx, candidates) : { ids: new Map(), holders: new Map() }
+  const existing = isExact
+    ? await findExisting(tx, candidates)
+    : { ids: new Map(), holders: new Map() }
   const { results, fresh, occurrences } = decide(candidates, existing, room)
   // First, since letters must not wait for an evicted letter.
   const lanes = await erase(tx, room?.evicted ?? [], slot, evict)
@@ -207,20 +210,19 @@ const lockHolders = `SELECT l.id, l.state, l.occurrences FROM @letters l
 
 async function findExisting(tx: Transaction, candidates: readonly Candidate[]): Promise<Existing> {
   const ids = new Map<string, number>()
-  const found = await tx.rows(occurrencesOf, [joinNumbers(candidates.map(({ letter }) => letter.id))])
+  const found = await tx.rows(occurrencesOf, [joinIds(candidates.map(({ letter }) => letter.id))])
   for (const [id, count] of found as [string, number][]) ids.set(id, count)
   const keyed = [...new Map(candidates.map((one) => [one.key, one])).values()].filter(
     ({ key }) => key !== undefined,
   )
   const holders = new Map<string, Holder>()
   if (keyed.length === 0) return { ids, holders }
-  const hashes = keyed.map(({ letter }) => Buffer.from(letter.row[at.dedupe] as Uint8Array).toString('hex'))
   const holding = (await tx.rows(holdersOf, [
-    joinNumbers(keyed.map(({ letter }) => letter.queue)),
-    joinTexts(hashes),
+    joinNumbers(keyed, ({ letter }) => letter.queue),
+    joinTexts(keyed, ({ letter }) => encodeValue('dedupe', letter.row[at.dedupe]!) as string),
   ])) as [number, string][]
   if (holding.length === 0) return { ids, holders }
-  const rows = await tx.rows(lockHolders, [joinNumbers(holding.map(([, id]) => id))])
+  const rows = await tx.rows(lockHolders, [joinIds(holding.map(([, id]) => id))])
   const locked = new Map((rows as [string, number, number][]).map((row) => [row[0], row]))
   for (const [n, id] of holding) {
     const row = locked.get(id)
@@ -291,7 +293,7 @@ function occurrenceOf({ letter, failure, actor }: Candidate, holder: Holder): Oc
     recoverability: row[at.recoverability] as number,
     fingerprint: row[at.fingerprint] as string,
     failure: (row[at.failure] as string | null) ?? firstFailureIn(letter),
-    updatedAt: atMs,
+    updated_at: atMs,
   }
 }
 
@@ -309,7 +311,7 @@ async function reportDuplicates(
   inserted: ReadonlySet<string>,
 ): Promise<void> {
   const known = candidates.flatMap(({ letter }) => (inserted.has(letter.id) ? [] : [letter.id]))
-  const rows = (await tx.rows(occurrencesOf, [joinNumbers(known)])) as [string, number][]
+  const rows = (await tx.rows(occurrencesOf, [joinIds(known)])) as [string, number][]
   const found = new Map(rows)
   for (const [n, { letter }] of candidates.entries()) {
     if (inserted.has(letter.id)) continue

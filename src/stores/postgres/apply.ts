@@ -8,8 +8,8 @@ import type { Column } from '../rows/columns.ts'
 import { isLetterId } from '../rows/encode.ts'
 import { isAnyDue, lastMs, nowMs, wholeMs, type StoreContext } from './context.ts'
 import { lockLanes } from './locks.ts'
-import { encodeValue, joinList, tableOf, type List } from './rows.ts'
-import { joinNumbers, joinTexts, splitTexts, toJsonText } from './text.ts'
+import { encodeValue, isSentAsIs, joinColumn, tableOf } from './rows.ts'
+import { joinIds, joinNumbers, joinTexts, splitTexts, toJsonText } from './text.ts'
 import { updateStatement, type UpdateShape } from './update.ts'
 import { releaseDependents, settleLanes, type Lane } from './waits.ts'
 
@@ -68,7 +68,9 @@ async function applyPlainly(context: StoreContext, group: ChangeGroup): Promise<
   if (group.due === 'ready')
     wakeIfDue(
       context,
-      group.changes.filter((_, n) => written.has(n)).map(({ change }) => change.set.due_at as number),
+      group.changes
+        .filter((_, n) => written.has(n))
+        .map(({ change }) => change.set.due_at as number),
     )
   return written
 }
@@ -78,7 +80,8 @@ function wakeIfDue(context: StoreContext, dueTimes: readonly (number | null)[]):
 }
 
 const guards = {
-  epoch: 'l.state = 1 AND l.epoch = x.guard_epoch AND (x.guard_worker IS NULL OR l.worker = x.guard_worker)',
+  epoch:
+    'l.state = 1 AND l.epoch = x.guard_epoch AND (x.guard_worker IS NULL OR l.worker = x.guard_worker)',
   version: 'l.version = x.guard_version',
 }
 
@@ -104,8 +107,8 @@ function statementOf(
 ): { sql: string; values: unknown[] } {
   const { columns, due, changes } = group
   const kind = 'epoch' in changes[0]!.change.guard ? 'epoch' : 'version'
-  const lists = [...guardLists(group, kind), ...valueLists(group)]
-  const names = lists.map(([name]) => name)
+  const sentColumns = [...guardColumns(group, kind), ...valueColumns(group)]
+  const names = sentColumns.map(([name]) => name)
   const key = [mode, kind, due, columns, names].join(' ')
   let sql = statements.get(key)
   if (sql === undefined) {
@@ -123,30 +126,57 @@ function statementOf(
     sql = updateStatement(shape)
     statements.set(key, sql)
   }
-  return { sql, values: [...lists.map(joinList), slot, joinNumbers(changes[0]!.change.counts) ?? '{}'] }
+  return {
+    sql,
+    values: [
+      ...sentColumns.map(([, param]) => param),
+      slot,
+      `{${changes[0]!.change.counts.join()}}`,
+    ],
+  }
 }
 
-function guardLists({ changes }: ChangeGroup, kind: keyof typeof guards): List[] {
-  const ids: List = ['id', changes.map(({ change }) => change.id)]
-  const entries: List = ['entry', changes.map(({ change }) => change.entry)]
-  const guarded = changes.map(({ change }) => change.guard as { epoch: number; worker?: string })
-  if (kind === 'version') {
-    const versions = changes.map(({ change }) => (change.guard as { version: number }).version)
-    return [ids, entries, ['guard_version', versions]]
-  }
-  const workers = guarded.map(({ worker }) => (worker === undefined ? null : toJsonText(worker)))
-  return [ids, entries, ['guard_epoch', guarded.map(({ epoch }) => epoch)], ['guard_worker', workers]]
+/** A column that is sent, and its parameter. */
+type SentColumn = [name: string, param: string | null]
+
+function guardColumns({ changes }: ChangeGroup, kind: keyof typeof guards): SentColumn[] {
+  const column = (
+    name: string,
+    value: (change: RowChange) => number | string | null,
+  ): SentColumn => [name, joinColumn(name, changes, ({ change }) => value(change))]
+  const common = [column('id', ({ id }) => id), column('entry', ({ entry }) => entry)]
+  if (kind === 'version')
+    return [
+      ...common,
+      column('guard_version', ({ guard }) => (guard as { version: number }).version),
+    ]
+  const leaseOf = ({ guard }: RowChange): Omit<LeaseRef, 'id'> => guard as Omit<LeaseRef, 'id'>
+  return [
+    ...common,
+    column('guard_epoch', (change) => leaseOf(change).epoch),
+    column('guard_worker', (change) => encodeWorker(leaseOf(change))),
+  ]
 }
+
+const encodeWorker = ({ worker }: { worker?: string }): string | null =>
+  worker === undefined ? null : toJsonText(worker)
 
 /** The new values, except of columns that are null in every row. */
-function valueLists({ columns, changes }: ChangeGroup): List[] {
-  const lists = columns.map((column): List => [
-    column,
-    changes.map(({ change }) => encodeValue(column, change.set[column] ?? null)),
-  ])
-  const sizes = changes.map(({ change }) => change.bytes?.byteLength ?? null)
-  if (columns.includes('edit')) lists.push(['size', sizes])
-  return lists.filter(([, values]) => values.some((value) => value !== null))
+function valueColumns({ columns, changes }: ChangeGroup): SentColumn[] {
+  const sent = columns.map((name): SentColumn => {
+    const isRaw = isSentAsIs(name)
+    const value = ({ change }: Indexed): number | string | null => {
+      const one = change.set[name] ?? null
+      return isRaw ? (one as number | string | null) : encodeValue(name, one)
+    }
+    return [name, joinColumn(name, changes, value)]
+  })
+  if (columns.includes('edit'))
+    sent.push([
+      'size',
+      joinColumn('size', changes, ({ change }) => change.bytes?.byteLength ?? null),
+    ])
+  return sent.filter(([, param]) => param !== null)
 }
 
 const lockRows = 'SELECT id FROM @letters l WHERE l.id = ANY($1::uuid[]) ORDER BY l.id FOR UPDATE'
@@ -177,13 +207,15 @@ async function applyIn(
   slot: number,
   results: ApplyResult[],
 ): Promise<(number | null)[]> {
-  const ids = joinNumbers(left.map(({ change }) => change.id))
+  const ids = joinIds(left.map(({ change }) => change.id))
   lockLanes(tx, context.connection, ids)
   const known = new Set((await tx.rows(lockRows, [ids])).map(([id]) => id))
   const follow: Follow = { lanes: [], resolved: [], dueTimes: [] }
   for (const { index, change } of left)
     results[index] = known.has(change.id) ? 'conflict' : 'missing'
-  const groups = groupChanges(left.map(({ change }) => change)).flat().flatMap(splitByCounts)
+  const groups = groupChanges(left.map(({ change }) => change))
+    .flat()
+    .flatMap(splitByCounts)
   for (const group of groups)
     for (const one of await applyGroup(context, tx, group, slot, follow))
       results[left[one.index]!.index] = 'written'
@@ -240,7 +272,7 @@ const addTags = `INSERT INTO @tags SELECT DISTINCT t.tag, l.id FROM @letters l C
   WHERE l.id = ANY($1::uuid[]) ON CONFLICT DO NOTHING`
 
 function replaceTags(tx: Transaction, changes: readonly RowChange[]): void {
-  const ids = [joinNumbers(changes.map(({ id }) => id))]
+  const ids = [joinIds(changes.map(({ id }) => id))]
   void tx.rows(dropTags, ids)
   void tx.rows(addTags, ids)
 }
@@ -281,10 +313,10 @@ export async function renewLeases(
   const held = renewals.filter(({ id }) => isLetterId(id))
   if (held.length === 0) return renewals.map(() => false)
   const values = [
-    joinNumbers(held.map(({ id }) => id)),
-    joinNumbers(held.map(({ epoch }) => epoch)),
-    joinTexts(held.map(({ worker }) => (worker === undefined ? null : toJsonText(worker)))),
-    joinNumbers(held.map(({ leaseMs }) => wholeMs(leaseMs))),
+    joinIds(held.map(({ id }) => id)),
+    joinNumbers(held, ({ epoch }) => epoch),
+    joinTexts(held, encodeWorker),
+    joinNumbers(held, ({ leaseMs }) => wholeMs(leaseMs)),
     context.now(),
   ]
   const rows = await context.connection.execute(renew, values, { repeatable: true })

@@ -2,7 +2,8 @@ import { RedriveError } from '../../errors.ts'
 import { states as allStates, type State } from '../../letter/letter.ts'
 import type { BulkMoves, Change } from '../../letter/moves.ts'
 import type { LetterFilter } from '../../letter/query.ts'
-import type { BulkRequest, BulkResult } from '../../store.ts'
+import type { BulkRequest, BulkResult, Store } from '../../store.ts'
+import { applyByPage } from '../apply-all.ts'
 import { encodeChange, type RowChange } from '../rows/change.ts'
 import { states } from '../rows/codes.ts'
 import type { Column } from '../rows/columns.ts'
@@ -10,28 +11,31 @@ import { isLetterId } from '../rows/encode.ts'
 import { needsReading } from '../rows/source-key.ts'
 import { listed } from '../rows/tally.ts'
 import { searchOf } from '../search.ts'
-import { applyChanges } from './apply.ts'
 import { isAnyDue, type StoreContext } from './context.ts'
 import { conditionOf } from './filter.ts'
-import { find, planQuery, scanIds, type LetterRef, type Query } from './find.ts'
+import { planQuery, scanIds, type LetterRef, type Query } from './find.ts'
 import { encodeValue, typeOf } from './rows.ts'
-import { joinNumbers } from './text.ts'
+import { joinIds } from './text.ts'
 import { updateStatement } from './update.ts'
 
 /** Letters changed by one statement, so that it does not block others for long. */
 const stepLetters = 1000
 
-/** How often a letter that changed in between is read again. */
-const maxReads = 5
+/** Changes the letters that need more than one statement. */
+type LetterStore = Pick<Store, 'find' | 'apply'>
 
 /** Makes the same move on many letters. Each step reads ids, and changes the letters of each state. */
 export async function applyAll(
+  store: LetterStore,
   context: StoreContext,
   { filter: wanted, moves, limit, after }: BulkRequest,
 ): Promise<BulkResult> {
   const { filter } = searchOf({ ...wanted, order: 'oldest' })
   if (after !== undefined && !isLetterId(after))
-    throw new RedriveError('INVALID_INPUT', `after must be the id of a letter, got ${JSON.stringify(after)}`)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `after must be the id of a letter, got ${JSON.stringify(after)}`,
+    )
   const movable = { ...filter, state: movableStates(filter, moves) }
   const query = await planQuery(context, movable, 'oldest')
   const from = after === undefined ? undefined : { key: after, id: after }
@@ -40,7 +44,7 @@ export async function applyAll(
   let last: string | undefined
   for await (const found of scanIds(context, query, Math.min(stepLetters, limit + 1), from)) {
     const some = found.slice(0, limit - seen)
-    written += await moveSome(context, query, moves, some)
+    written += await moveSome(store, context, query, moves, some)
     seen += some.length
     last = some.at(-1)?.id ?? last
     if (some.length < found.length && last !== undefined) return { written, next: last }
@@ -58,6 +62,7 @@ function movableStates({ state, ids }: LetterFilter, moves: BulkMoves): State[] 
 }
 
 async function moveSome(
+  store: LetterStore,
   context: StoreContext,
   query: Query,
   moves: BulkMoves,
@@ -71,7 +76,9 @@ async function moveSome(
     written += moved.size
     left.push(...ids.filter((id) => !moved.has(id)))
   }
-  return written + (await moveOneByOne(context, query, moves, left))
+  if (left.length === 0) return written
+  const rest = { filter: { ...query.filter, ids: left }, moves, limit: left.length }
+  return written + (await applyByPage(store, rest)).written
 }
 
 type BulkMove = Omit<Change, 'id' | 'guard'>
@@ -88,11 +95,13 @@ async function moveAtOnce(
   const change = encodeChange({ id: '', guard: { version: 0 }, ...move })
   if ('tags' in change.set || 'edit' in change.set || 'priority' in change.set) return new Set()
   const rows = await context.withSlot((slot) => {
-    const values: unknown[] = [joinNumbers(ids), change.entry, joinNumbers(change.counts), slot, state]
+    const values: unknown[] = [joinIds(ids), change.entry, `{${change.counts.join()}}`, slot, state]
     const source = sourceOf(change, values)
     const sql = updateStatement({
       source,
-      values: new Map(columnsOf(change).map((column) => [column, change.set[column] === null ? 'null' : 'x'])),
+      values: new Map(
+        columnsOf(change).map((column) => [column, change.set[column] === null ? 'null' : 'x']),
+      ),
       due: change.due,
       guard: `l.state = $5 AND l.lane IS NULL AND ${change.set.state === 2 ? 'NOT l.depended AND ' : ''}${conditionOf(filter, codes, values)}`,
       actions: '$3::int[]',
@@ -116,27 +125,4 @@ function sourceOf(change: RowChange, values: unknown[]): string {
     return value === null ? [] : [`$${values.push(value)}::${typeOf(column)} AS ${column}`]
   })
   return `(SELECT ids.id, $2::text AS entry, ${constants.join(', ')} FROM unnest($1::uuid[]) AS ids(id)) AS x`
-}
-
-/** Moves letters as `apply` does; those that change meanwhile are read again. */
-async function moveOneByOne(
-  context: StoreContext,
-  { filter }: Query,
-  moves: BulkMoves,
-  ids: readonly string[],
-): Promise<number> {
-  let left = [...ids]
-  let written = 0
-  for (let reads = 0; left.length > 0 && reads < maxReads; reads++) {
-    const search = searchOf({ ...filter, ids: left, order: 'oldest', limit: left.length })
-    const { items } = await find(context, search)
-    const changes = items.flatMap(({ id, version, state }) => {
-      const move = moves[state]
-      return move ? [encodeChange({ id, guard: { version }, ...move })] : []
-    })
-    const results = await applyChanges(context, changes)
-    written += results.filter((result) => result === 'written').length
-    left = changes.flatMap(({ id }, n) => (results[n] === 'conflict' ? id : []))
-  }
-  return written
 }

@@ -2,7 +2,7 @@ import type { Capacity } from '../../store.ts'
 import { resolved } from '../rows/codes.ts'
 import { readCells, countStored } from './counters.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
-import { joinNumbers } from './text.ts'
+import { joinIds } from './text.ts'
 import { StateChanged } from '../../backends/postgres/errors.ts'
 
 /** The number of stored letters, and those that may be evicted, the longest resolved first. */
@@ -47,7 +47,7 @@ export async function findRoom(tx: Transaction, capacities: readonly Capacity[])
     return { stored: countStored(cells), evictable: [], evicted: [], contested: false }
   const queues = cells.filter(([{ state }]) => state === resolved).map(([{ queue }]) => queue)
   const found = (await tx.rows(oldest, [[...new Set(queues)], excess])).map(([id]) => id as string)
-  const evictable = (await tx.rows(locked, [joinNumbers(found) ?? '{}'])).map(([id]) => id as string)
+  const evictable = (await tx.rows(locked, [joinIds(found)])).map(([id]) => id as string)
   // Counted again, since others may have removed letters meanwhile.
   const stored = countStored(await readCells((sql, values) => tx.rows(sql, values)))
   const contested = evictable.length < found.length || found.length === excess

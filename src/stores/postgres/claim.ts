@@ -81,10 +81,7 @@ const nextDue = `SELECT min(h.due_at) FROM ${ranges} CROSS JOIN LATERAL (
 /** The numbers of the included queues, null for all, and of the excluded ones. */
 type Queues = [asked: number[] | null, except: number[]]
 
-async function queuesOf(
-  context: StoreContext,
-  { queues, except }: ClaimRequest,
-): Promise<Queues> {
+async function queuesOf(context: StoreContext, { queues, except }: ClaimRequest): Promise<Queues> {
   const numbers = await context.queues.find([...(queues ?? []), ...(except ?? [])])
   const some = (names: readonly string[]): number[] =>
     names.flatMap((name) => (numbers.has(name) ? [numbers.get(name)!] : []))

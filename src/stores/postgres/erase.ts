@@ -2,7 +2,7 @@ import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { isActiveCode } from '../rows/codes.ts'
 import { countMoves } from './counters.ts'
 import { codeOf } from './rows.ts'
-import { joinNumbers } from './text.ts'
+import { joinIds } from './text.ts'
 import { expectAgain, type Lane } from './waits.ts'
 
 /** Deletes letters with everything that belongs to them, and counts them. */
@@ -30,7 +30,7 @@ export async function erase(
 ): Promise<Lane[]> {
   if (ids.length === 0) return []
   const actions = action === undefined ? '{}' : `{${action}}`
-  const rows = await tx.rows(eraseStatement, [joinNumbers(ids), actions, slot])
+  const rows = await tx.rows(eraseStatement, [joinIds(ids), actions, slot])
   const gone = rows as [string, number, string | null, number, boolean][]
   expectAgain(
     tx,

@@ -90,8 +90,7 @@ export async function find(
   const read = readerOf<Item>(filter, whole ? decodeLetter : decodeSummary)
   const page = readPage<number, Item>(query.stages, { limit, ...(after ? { after } : {}) })
   let step = page.next()
-  while (!step.done)
-    step = page.next(await readStep(context, query, step.value, extent, read))
+  while (!step.done) step = page.next(await readStep(context, query, step.value, extent, read))
   return step.value
 }
 
@@ -192,7 +191,8 @@ async function readStep<T>(
     const place = { key: keyOf(stage, key, id), id }
     const item = fits ? read(cells, nameOf) : undefined
     if (item) found.push({ place, item, bytes: extent === 'whole' ? size : 0 })
-    if (isEnd || rows.length === statement.limit && cells === rows.at(-1)) return { found, next: place }
+    if (isEnd || (rows.length === statement.limit && cells === rows.at(-1)))
+      return { found, next: place }
   }
   return { found }
 }

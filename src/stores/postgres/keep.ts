@@ -11,7 +11,7 @@ import { newLetterOf, type NewLetter } from './insert.ts'
 import { lock, lockLanes } from './locks.ts'
 import { readLetters } from './read-letters.ts'
 import { laneLocksOf, lanesOf, storeFresh } from './store-fresh.ts'
-import { fromText, joinNumbers } from './text.ts'
+import { fromText, joinIds } from './text.ts'
 import { settleLanes } from './waits.ts'
 
 /** A letter from another store: as captured, and the bytes of the edited payload. */
@@ -44,7 +44,10 @@ export async function keep(
   const numbers = await context.queues.numbers(wanted.map(({ queueName }) => queueName))
   for (const { letter, queueName } of wanted) letter.queue = numbers.get(queueName)!
   await context.queues.ranges(
-    wanted.map(({ letter }) => ({ queue: letter.queue, priority: letter.row[at.priority] as number })),
+    wanted.map(({ letter }) => ({
+      queue: letter.queue,
+      priority: letter.row[at.priority] as number,
+    })),
   )
   const { results, dueTimes } = await context.withSlot((slot) =>
     context.connection.transaction('cold', (tx) => keepIn(context, tx, wanted, slot)),
@@ -64,7 +67,7 @@ async function keepIn(
 ): Promise<{ results: KeepResult[]; dueTimes: (number | null)[] }> {
   // Copies, since a transaction that starts over needs the letters as they were given.
   const all = wanted.map((one) => ({ ...one, letter: { ...one.letter, row: [...one.letter.row] } }))
-  const ids = joinNumbers(all.map(({ letter }) => letter.id))
+  const ids = joinIds(all.map(({ letter }) => letter.id))
   lockLanes(tx, context.connection, ids)
   await lock(tx, context.connection, laneLocksOf(all))
   const versions = new Map((await tx.rows(lockVersions, [ids])) as [string, number][])

@@ -36,10 +36,6 @@ const lockLanesOf = `SELECT pg_advisory_xact_lock(number) FROM (
   FROM @letters WHERE id = ANY($2::uuid[]) AND lane IS NOT NULL ORDER BY 1) AS numbers`
 
 /** Takes the lane locks of letters, given as a list. A letter never changes its lane. */
-export function lockLanes(
-  tx: Transaction,
-  { schema }: PostgresConnection,
-  ids: string | null,
-): void {
+export function lockLanes(tx: Transaction, { schema }: PostgresConnection, ids: string): void {
   void tx.rows(lockLanesOf, [`redrive ${schema} `, ids])
 }

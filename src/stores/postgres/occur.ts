@@ -1,7 +1,7 @@
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { actionCode } from '../rows/codes.ts'
 import type { Column } from '../rows/columns.ts'
-import { encodeValue, joinList, tableOf, type List } from './rows.ts'
+import { encodeValue, joinColumn, tableOf } from './rows.ts'
 import { updateStatement } from './update.ts'
 
 /** A failure that was captured again while the letter with its dedupe key was open. */
@@ -13,11 +13,18 @@ export interface Occurrence {
   recoverability: number
   fingerprint: string
   failure: string
-  updatedAt: number
+  updated_at: number
 }
 
-const columns = ['category', 'severity', 'recoverability', 'fingerprint', 'failure', 'updated_at'] as const
-const names = ['id', 'entry', ...columns]
+const columns = [
+  'category',
+  'severity',
+  'recoverability',
+  'fingerprint',
+  'failure',
+  'updated_at',
+] as const
+const names = ['id', 'entry', ...columns] as const
 
 const occurStatement = updateStatement({
   source: tableOf(names, 'x'),
@@ -39,17 +46,10 @@ export async function occur(
 ): Promise<void> {
   for (let left = occurrences; left.length > 0;) {
     const round = [...new Map(left.toReversed().map((one) => [one.id, one])).values()]
-    const lists: List[] = [
-      ['id', round.map(({ id }) => id)],
-      ['entry', round.map(({ entry }) => entry)],
-      ['category', round.map(({ category }) => category)],
-      ['severity', round.map(({ severity }) => severity)],
-      ['recoverability', round.map(({ recoverability }) => recoverability)],
-      ['fingerprint', round.map((one) => encodeValue('fingerprint', one.fingerprint))],
-      ['failure', round.map(({ failure }) => failure)],
-      ['updated_at', round.map(({ updatedAt }) => updatedAt)],
-    ]
-    await tx.rows(occurStatement, [...lists.map(joinList), slot])
+    const values = names.map((name) =>
+      joinColumn(name, round, (one) => encodeValue(name, one[name])),
+    )
+    await tx.rows(occurStatement, [...values, slot])
     left = left.filter((one) => !round.includes(one))
   }
 }

@@ -4,8 +4,6 @@ import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
 import { encodeChange, type RowChange } from '../rows/change.ts'
-import { resolved } from '../rows/codes.ts'
-import { at } from '../rows/columns.ts'
 import { decodeLetter, decodeOriginal } from '../rows/decode.ts'
 import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
@@ -36,14 +34,8 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import {
-  addInTransaction,
-  addPlainly,
-  addRequestOf,
-  candidatesOf,
-  isPlain,
-  type AddRequest,
-} from './add.ts'
+import { addRequestOf } from './add.ts'
+import { Adder } from './adder.ts'
 import { storeAddressOf, type StoreAddress } from './address.ts'
 import { applyChanges, renewLeases, type Renewal } from './apply.ts'
 import { applyAll } from './bulk.ts'
@@ -88,13 +80,8 @@ export interface PostgresStore extends Store {
   dropBefore(month: string): Promise<DroppedMonths>
 }
 
-/** The maximum number of changes or ids in one statement, and of letters that it adds. */
+/** The maximum number of changes or ids in one statement. */
 const maxItems = 256
-const maxAdded = 500
-/** Batches of letters or changes that are sent at once. */
-const maxInFlight = 2
-/** Payload bytes that count as one more letter in a batch. */
-const bytesPerItem = 32 * 1024
 
 /** A store in a schema of a Postgres database, for any number of processes and machines. */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
@@ -117,8 +104,7 @@ class PostgresLetterStore implements PostgresStore {
   readonly #notifications: Notifications
   readonly #watchers = new Watchers()
   readonly #slots: CounterSlots
-  readonly #plainAdds: Batcher<AddRequest[], AddResult[]>
-  readonly #adds: Batcher<AddRequest[], AddResult[]>
+  readonly #adder: Adder
   readonly #changes: Batcher<RowChange[], ApplyResult[]>
   readonly #renewals: Batcher<Renewal[], boolean[]>
   readonly #life = new Lifetime('postgres', {
@@ -156,13 +142,9 @@ class PostgresLetterStore implements PostgresStore {
       wake: () => this.#wake(),
     }
     this.records = postgresRecords((work) => this.#use(work))
-    const batches = { maxInFlight, maxBatchCost: maxItems }
-    const added = { maxInFlight, maxBatchCost: maxAdded }
-    this.#plainAdds = new Batcher(added, (calls) => runBatch(calls, (some) => this.#addPlainly(some)))
-    this.#adds = new Batcher(added, (calls) => runBatch(calls, (some) => this.#addAll(some)))
-    this.#changes = new Batcher(batches, (calls) =>
-      runBatch(calls, (some) => this.#applyAll(some)),
-    )
+    const batches = { maxInFlight: 2, maxBatchCost: maxItems }
+    this.#adder = new Adder(this.#context)
+    this.#changes = new Batcher(batches, (calls) => runBatch(calls, (some) => this.#applyAll(some)))
     this.#renewals = new Batcher({ maxInFlight: 1, maxBatchCost: maxItems }, (calls) =>
       runBatch(calls, (some) => this.#renewAll(some)),
     )
@@ -190,44 +172,13 @@ class PostgresLetterStore implements PostgresStore {
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     return this.#use(async () => {
       this.#startCreatingMonths()
-      const add = (some: readonly DeadLetter[]): Promise<AddResult[]> =>
-        this.#addPart(some.map((letter) => addRequestOf(letter, capacity)))
-      const inFlight = capacity || letters.some(needsOrder) ? 1 : maxInFlight
-      return sendInParts(letters, maxAdded, add, costOfLetter, inFlight)
+      return this.#adder.add(letters, capacity)
     })
-  }
-
-  /** Plain letters first: the others may depend on them. */
-  async #addPart(wanted: readonly AddRequest[]): Promise<AddResult[]> {
-    const plain = wanted.filter(isPlain)
-    const others = wanted.filter((one) => !isPlain(one))
-    const send = (to: Batcher<AddRequest[], AddResult[]>, some: AddRequest[]): Promise<AddResult[]> =>
-      some.length === 0 ? Promise.resolve([]) : to.call(some, sumOf(some.map(costOf)))
-    const first = (await send(this.#plainAdds, plain)).values()
-    const second = (await send(this.#adds, others)).values()
-    return wanted.map((one) => (isPlain(one) ? first : second).next().value!)
   }
 
   /** Runs in the background: months are created long before they are needed. */
   #startCreatingMonths(): void {
     if (this.#createMonths) void this.#life.track(this.#createMonths())
-  }
-
-  /** Adds the letters of several calls. */
-  async #addAll(calls: AddRequest[][]): Promise<AddResult[][]> {
-    const all = calls.flat()
-    const results = all.some(mayEvictOwnLetters)
-      ? await sendInParts(all, 1, (some) => this.#addSome(some))
-      : await this.#addSome(all)
-    return splitResults(results, calls)
-  }
-
-  async #addSome(wanted: readonly AddRequest[]): Promise<AddResult[]> {
-    return addInTransaction(this.#context, await candidatesOf(this.#context, wanted))
-  }
-
-  async #addPlainly(calls: AddRequest[][]): Promise<AddResult[][]> {
-    return splitResults(await addPlainly(this.#context, calls.flat()), calls)
   }
 
   within(client: Queryable): Pick<Store, 'add'> {
@@ -336,7 +287,7 @@ class PostgresLetterStore implements PostgresStore {
   }
 
   applyAll(request: BulkRequest): Promise<BulkResult> {
-    return this.#use((context) => applyAll(context, request))
+    return this.#use((context) => applyAll(this, context, request))
   }
 
   remove(which: LetterFilter): Promise<number> {
@@ -389,20 +340,4 @@ class PostgresLetterStore implements PostgresStore {
   }
 }
 
-function costOf({ letter }: AddRequest): number {
-  return 1 + Math.floor(letter.size / bytesPerItem)
-}
-
-const costOfLetter = ({ payload }: DeadLetter): number =>
-  1 + Math.floor(payload.bytes.byteLength / bytesPerItem)
-
-/** Whether the result may depend on the letters before. */
-const needsOrder = ({ dedupeKey, dependsOn }: DeadLetter): boolean =>
-  dedupeKey !== undefined || dependsOn !== undefined
-
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, n) => sum + n, 0)
-
-/** Whether making room may evict a letter that another letter of the batch adds or depends on. */
-const mayEvictOwnLetters = ({ letter, capacity, dependsOn }: AddRequest): boolean =>
-  capacity?.overflow === 'evict-resolved' &&
-  (letter.row[at.state] === resolved || dependsOn.length > 0)

@@ -6,7 +6,7 @@ import { erase } from './erase.ts'
 import { conditionOf } from './filter.ts'
 import { planQuery, scanIds, type Query } from './find.ts'
 import { lockLanes } from './locks.ts'
-import { joinNumbers } from './text.ts'
+import { joinIds } from './text.ts'
 import { settleLanes } from './waits.ts'
 
 const removed = actionCode('remove')
@@ -44,9 +44,9 @@ async function removeIn(
   ids: string[],
   slot: number,
 ): Promise<{ count: number; dueTimes: number[] }> {
-  const values: unknown[] = [joinNumbers(ids)]
+  const values: unknown[] = [joinIds(ids)]
   const condition = conditionOf(filter, codes, values)
-  lockLanes(tx, context.connection, joinNumbers(ids))
+  lockLanes(tx, context.connection, joinIds(ids))
   const rows = await tx.rows(
     `SELECT l.id FROM @letters l
      WHERE l.id = ANY($1::uuid[]) AND l.state <> 1 AND ${condition} ORDER BY l.id FOR UPDATE`,

@@ -54,10 +54,7 @@ export function encodeValue(column: string, value: SqlValue): number | string | 
   return column === 'tags' ? JSON.stringify((JSON.parse(value) as string[]).map(toText)) : value
 }
 
-/** A column of a batch: its name and its value in each row. */
-export type List = [name: string, values: readonly (number | string | null)[]]
-
-/** SQL for lists as a table, and the parameters of the lists, which begin at `$first`. */
+/** SQL for columns of a batch as a table. Their parameters begin at `$first`. */
 export function tableOf(
   names: readonly string[],
   alias: string,
@@ -65,26 +62,31 @@ export function tableOf(
   withOrdinality = false,
 ): string {
   const arrays = names.map((name, index) => {
-    const type = numberTypes[name.replace('guard_', '')]
-    const param = `$${first + index}`
-    return type ? `${param}::${type}[]` : splitTexts(param)
+    const type = arrayType(name)
+    return type ? `$${first + index}::${type}[]` : splitTexts(`$${first + index}`)
   })
   const ordinality = withOrdinality ? ' WITH ORDINALITY' : ''
   const all = withOrdinality ? [...names, 'n'] : names
   return `unnest(${arrays.join(', ')})${ordinality} AS ${alias}(${all.join(', ')})`
 }
 
-/** The parameter of a list. */
-export function joinList([name, values]: List): string | null {
-  return numberTypes[name.replace('guard_', '')]
-    ? joinNumbers(values)
-    : joinTexts(values as (string | null)[])
+/** Columns of guards have the type of the column that they are compared with. */
+const arrayType = (name: string): NumberType | undefined => numberTypes[name.replace('guard_', '')]
+
+/** The parameter of a column of a batch: its values, which `value` encodes. */
+export function joinColumn<T>(
+  name: string,
+  items: readonly T[],
+  value: (item: T) => number | string | boolean | null,
+): string | null {
+  return arrayType(name)
+    ? joinNumbers(items, value)
+    : joinTexts(items, value as (item: T) => string | null)
 }
 
-/** A row of letters as sent. */
-export function encodeCells(row: Row): (number | string | null)[] {
-  return row.map((value, index) => encodeValue(columns[index]!, value))
-}
+/** Columns whose values are sent as they are. */
+export const isSentAsIs = (column: string): boolean =>
+  !names.has(column) && column !== 'worker' && column !== 'tags' && column !== 'dedupe'
 
 /** SQL for what a letter is counted by, except its queue: see `cellOf` in `rows/codes.ts`. */
 export const codeOf = (alias: string): string =>

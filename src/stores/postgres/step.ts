@@ -57,7 +57,8 @@ export async function stepStatement(
   if (stage.key === 'due') fits.push(`(${isDue})`)
   if (filter.text !== undefined) fits.push(await preselectText(context, filter.text, values))
   const conditions = [where, ...afterCondition(request, by, put)]
-  if (stage.key === 'none') conditions.push(order === 'due' ? `NOT (${isDue})` : 'l.settled_at IS NULL')
+  if (stage.key === 'none')
+    conditions.push(order === 'due' ? `NOT (${isDue})` : 'l.settled_at IS NULL')
   const limit = Math.max(wanted, leastOfRange)
   const chunk = chunkOf(filter, stage, limit)
   const bodies = filter.text === undefined ? '' : 'LEFT JOIN @bodies b ON b.id = l.id'
@@ -68,7 +69,9 @@ export async function stepStatement(
       row_number() OVER (ORDER BY ${by.order.join(`${down}, `)}${down}) = ${put(chunk)} AS is_end
     FROM @letters l ${bodies} WHERE ${conditions.join(' AND ')}
     ORDER BY ${by.order.join(`${down}, `)}${down} LIMIT ${put(chunk)}`
-  const merged = (columns: string): string => `SELECT ${columns} FROM ${from} CROSS JOIN LATERAL (${inner}) AS s
+  const merged = (
+    columns: string,
+  ): string => `SELECT ${columns} FROM ${from} CROSS JOIN LATERAL (${inner}) AS s
     WHERE s.fits OR s.is_end ORDER BY ${sorted('s')} LIMIT ${put(limit)}`
   if (extent === 'ids')
     return { sql: merged('s.is_end, s.fits, s.key, s.size, s.id, s.state'), values, limit }
@@ -97,8 +100,10 @@ interface Keys {
 
 /** The sort key of a stage. Letters found by id are sorted by a key that no index has. */
 function keysOf({ key }: Stage<number>, order: Order): Keys {
-  if (key === 'id' || key === 'none') return { key: 'NULL::bigint', order: ['l.id'], isTimed: false }
-  const column = key === 'computed' ? (order === 'due' ? 'l.due_at' : 'l.settled_at') : `l.${key}_at`
+  if (key === 'id' || key === 'none')
+    return { key: 'NULL::bigint', order: ['l.id'], isTimed: false }
+  const column =
+    key === 'computed' ? (order === 'due' ? 'l.due_at' : 'l.settled_at') : `l.${key}_at`
   if (key !== 'computed') return { key: column, order: [column, 'l.id'], isTimed: true }
   const isTimed = order === 'due' ? isDue : 'l.settled_at IS NOT NULL'
   const computed = `(CASE WHEN ${isTimed} THEN ${column} ELSE ${keylessMs} END)`
@@ -148,7 +153,8 @@ function rangesOf(
       ]
       return {
         from: `unnest(${queue}, ${wait}, ${priority}) AS r(queue, wait, priority)`,
-        where: 'l.queue = r.queue AND l.wait = r.wait AND l.priority = r.priority AND l.due_at IS NOT NULL',
+        where:
+          'l.queue = r.queue AND l.wait = r.wait AND l.priority = r.priority AND l.due_at IS NOT NULL',
       }
     }
     default:

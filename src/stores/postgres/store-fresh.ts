@@ -24,7 +24,9 @@ export interface Fresh {
 export function lanesOf(all: readonly Pick<Fresh, 'letter'>[]): Lane[] {
   return all.flatMap(({ letter: { row, queue } }) => {
     const lane = row[at.lane] as string | null
-    return lane !== null && isActiveCode(row[at.state] as number) ? [{ queue, lane: toText(lane) }] : []
+    return lane !== null && isActiveCode(row[at.state] as number)
+      ? [{ queue, lane: toText(lane) }]
+      : []
   })
 }
 
@@ -70,7 +72,9 @@ export async function storeFresh(
   )
   const done = kept.filter((letter) => letter.depended && isDone(letter)).map(({ id }) => id)
   const { lanes, dueTimes } = await releaseDependents(tx, context.connection, done)
-  const own = kept.map(({ row }) => (row[at.wait] === wait.ready ? (row[at.due_at] as number) : null))
+  const own = kept.map(({ row }) =>
+    row[at.wait] === wait.ready ? (row[at.due_at] as number) : null,
+  )
   return { inserted, coming, lanes, dueTimes: [...dueTimes, ...own] }
 }
 

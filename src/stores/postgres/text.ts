@@ -48,10 +48,19 @@ export function isListable(bytes: Uint8Array): boolean {
 }
 
 /** A list of strings as one parameter. Null if it has only nulls. */
-export function joinTexts(texts: readonly (string | null)[]): string | null {
-  if (texts.every((text) => text === null)) return null
+export function joinTexts<T>(
+  items: readonly T[],
+  value: (item: T) => string | null,
+): string | null {
+  let joined = ''
+  let hasValue = false
+  for (let n = 0; n < items.length; n++) {
+    const text = value(items[n]!)
+    if (text !== null) hasValue = true
+    joined += (n > 0 ? separator : '') + (text ?? nothing)
+  }
   // An empty string would be split into no item; the row of the item after it has no id.
-  return texts.map((text) => text ?? nothing).join(separator) || separator
+  return hasValue ? joined || separator : null
 }
 
 /** SQL for the array of a list that `joinTexts` made. */
@@ -59,7 +68,19 @@ export const splitTexts = (param: string): string =>
   `string_to_array(${param}::text, E'\\x1e', E'\\x1d')`
 
 /** A list of numbers or ids as one parameter. Null if it has only nulls. */
-export function joinNumbers(values: readonly (number | string | null)[]): string | null {
-  if (values.every((value) => value === null)) return null
-  return `{${values.map((value) => value ?? 'NULL').join()}}`
+export function joinNumbers<T>(
+  items: readonly T[],
+  value: (item: T) => number | string | boolean | null,
+): string | null {
+  let joined = ''
+  let hasValue = false
+  for (let n = 0; n < items.length; n++) {
+    const one = value(items[n]!)
+    if (one !== null) hasValue = true
+    joined += `${n > 0 ? ',' : ''}${one ?? 'NULL'}`
+  }
+  return hasValue ? `{${joined}}` : null
 }
+
+/** A list of ids as one parameter. */
+export const joinIds = (ids: readonly string[]): string => `{${ids.join()}}`

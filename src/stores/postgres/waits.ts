@@ -3,7 +3,7 @@ import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { NewLetter } from './insert.ts'
 import { laneLock, lock } from './locks.ts'
 import { isDone } from './rows.ts'
-import { joinNumbers, joinTexts, splitTexts, toText } from './text.ts'
+import { joinIds, joinTexts, splitTexts, toText } from './text.ts'
 
 /* Lanes are escaped here: see `text.ts`. */
 
@@ -66,7 +66,7 @@ export async function releaseDependents(
   resolved: readonly string[],
 ): Promise<{ lanes: Lane[]; dueTimes: (number | null)[] }> {
   if (resolved.length === 0) return { lanes: [], dueTimes: [] }
-  const ids = [joinNumbers(resolved)]
+  const ids = [joinIds(resolved)]
   const found = (await tx.rows(lanesOfDependents, ids)) as [number, string][]
   const inLanes = found.map(([queue, lane]) => ({ queue, lane }))
   await lock(
@@ -85,7 +85,8 @@ export interface Waiting {
 }
 
 const lockDependencies = `SELECT l.id, ${isDone('l')} FROM @letters l WHERE l.id = ANY($1::uuid[]) ORDER BY l.id FOR UPDATE`
-const setDepended = 'UPDATE @letters SET depended = true WHERE id = ANY($1::uuid[]) AND NOT depended'
+const setDepended =
+  'UPDATE @letters SET depended = true WHERE id = ANY($1::uuid[]) AND NOT depended'
 
 /** A body without origin stands for a letter that others wait for and that is not stored yet. */
 const expectLetters = `INSERT INTO @bodies (id, origin, origin_crc, bytes_crc)
@@ -104,18 +105,18 @@ export async function expectDependencies(
 ): Promise<Map<string, boolean>> {
   const found = new Map<string, boolean>()
   const look = async (some: readonly string[]): Promise<void> => {
-    const rows = (await tx.rows(lockDependencies, [joinNumbers(some)])) as [string, boolean][]
+    const rows = (await tx.rows(lockDependencies, [joinIds(some)])) as [string, boolean][]
     for (const [id, done] of rows) found.set(id, done)
   }
   if (ids.length > 0) await look(ids)
   const missing = ids.filter((id) => !found.has(id))
   if (missing.length > 0) {
-    await tx.rows(expectLetters, [joinNumbers(missing)])
+    await tx.rows(expectLetters, [joinIds(missing)])
     // The insertion waited for transactions that store these letters.
     await look(missing)
   }
   const open = [...found].filter(([, done]) => !done).map(([id]) => id)
-  if (open.length > 0) await tx.rows(setDepended, [joinNumbers(open)])
+  if (open.length > 0) await tx.rows(setDepended, [joinIds(open)])
   return found
 }
 
@@ -124,7 +125,7 @@ export async function takeExpectedIds(
   tx: Transaction,
   fresh: readonly NewLetter[],
 ): Promise<Set<string>> {
-  const rows = await tx.rows(takeExpected, [joinNumbers(fresh.map(({ id }) => id))])
+  const rows = await tx.rows(takeExpected, [joinIds(fresh.map(({ id }) => id))])
   return new Set(rows.map(([id]) => id as string))
 }
 
@@ -133,14 +134,14 @@ const expectDependedOn = `INSERT INTO @bodies (id, origin, origin_crc, bytes_crc
 
 /** After letters were removed: others may still wait for them. */
 export function expectAgain(tx: Transaction, removed: readonly string[]): void {
-  if (removed.length > 0) void tx.rows(expectDependedOn, [joinNumbers(removed)])
+  if (removed.length > 0) void tx.rows(expectDependedOn, [joinIds(removed)])
 }
 
 export function addDependencies(tx: Transaction, all: readonly Waiting[]): void {
   const pairs = all.flatMap(({ letter, unmet }) => unmet.map((id) => [letter.id, id]))
   if (pairs.length === 0) return
   void tx.rows(`INSERT INTO @deps SELECT * FROM unnest($1::uuid[], ${splitTexts('$2')})`, [
-    joinNumbers(pairs.map(([letter]) => letter!)),
-    joinTexts(pairs.map(([, id]) => toText(id!))),
+    joinIds(pairs.map(([letter]) => letter!)),
+    joinTexts(pairs, ([, id]) => toText(id!)),
   ])
 }

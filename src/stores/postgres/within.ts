@@ -80,7 +80,8 @@ async function addWithRetries(
       // A separate slot, since its rows stay locked until the caller commits.
       const { results, dueTimes } = await addIn(context, tx, candidates, drawSlot(context.clock))
       await tx.settle()
-      if (isAnyDue(context, dueTimes)) void tx.rows('SELECT pg_notify($1, $2)', [channel, 'a transaction'])
+      if (isAnyDue(context, dueTimes))
+        void tx.rows('SELECT pg_notify($1, $2)', [channel, 'a transaction'])
       await tx.rows(releaseSavepoint)
       return results
     } catch (error) {

@@ -43,10 +43,7 @@ export const bulkChecks = [
       const request = { filter: { state: states }, moves, limit: 100 }
       assert.deepEqual(await store.applyAll(request), { written: moved.length })
       for (const letter of moved)
-        sameLetter(
-          await stored(store, letter.id),
-          withChange(letter, changes[name](letter, by)),
-        )
+        sameLetter(await stored(store, letter.id), withChange(letter, changes[name](letter, by)))
       for (const letter of letters)
         if (!moves[letter.state]) sameLetter(await stored(store, letter.id), letter)
       assert.equal(await totalOf(store, name), moved.length)

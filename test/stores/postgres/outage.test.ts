@@ -153,12 +153,14 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
   })
 
   it('adds a letter once when the answer to its statement is lost', async () => {
-    const letter = aLetter()
-    proxy.cutAt(letter.id, 'after')
+    // Not due, so that no notification is sent.
+    const letter = aLetter({ retryAt: '2999-01-01T00:00:00.000Z' })
+    await store.add([aLetter({ retryAt: '2999-01-01T00:00:00.000Z', queue: letter.queue })])
+    proxy.cutAfter(1)
     expect(await store.add([letter])).toEqual([{ kind: 'added' }])
     expect(await bench.store.get([letter.id])).toEqual([letter])
     expect((await bench.store.totals()).map(({ action, count }) => [action, count])).toEqual([
-      ['capture', 1],
+      ['capture', 2],
     ])
   })
 
