@@ -24,9 +24,9 @@ const insert = `WITH kept AS (
   SELECT * FROM unnest($1::uuid[], string_to_array($2, E'\\x1e'), string_to_array($3, E'\\x1e'))`
 
 /**
- * Throughput of Postgres alone: a bare table with the payloads and origins of letters, one statement
- * and so one commit per batch, on one connection. No letter is created, checked, classified or
- * counted.
+ * Throughput of Postgres alone: a bare table with the payloads and origins of letters, one
+ * statement and so one commit per batch, on one connection. No letter is created, checked,
+ * classified or counted.
  */
 export async function rawPostgres(
   { at }: Location,
@@ -57,7 +57,7 @@ function batch(rows: readonly PackedLetter[], first: number, count: number): Pac
 }
 
 function valuesOf(batch: readonly PackedLetter[]): unknown[] {
-  const join = (texts: string[]): string => texts.join('\u001e')
+  const join = (strings: string[]): string => strings.join('\u001e')
   return [
     `{${batch.map(() => systemClock.id()).join()}}`,
     join(batch.map(([, , origin]) => origin)),

@@ -81,8 +81,8 @@ export const isPlain = ({ capacity, dependsOn, letter: { row } }: AddRequest): b
   row[at.tags] === null
 
 /**
- * Adds plain letters in one statement. If the id of one of them exists already or is waited for, they
- * are added in a transaction.
+ * Adds plain letters in one statement. If the id of one of them exists already or is waited for,
+ * they are added in a transaction.
  */
 export async function addPlainly(
   context: StoreContext,

@@ -17,7 +17,8 @@ type Indexed = ChangeGroup['changes'][number]
 
 /**
  * Writes the changes whose guard holds. Changes of one shape are one statement. A letter that it
- * leaves out is in a lane, or others depend on it, or its guard does not hold: a transaction decides.
+ * leaves out is in a lane, or others depend on it, or its guard does not hold: a transaction
+ * decides.
  */
 export async function applyChanges(
   context: StoreContext,

@@ -24,7 +24,9 @@ const stepLetters = 1000
 /** Changes the letters that need more than one statement. */
 type LetterStore = Pick<Store, 'find' | 'apply'>
 
-/** Makes the same move on many letters. Each step reads ids, and changes the letters of each state. */
+/**
+ * Makes the same move on many letters. Each step reads ids, and changes the letters of each state.
+ */
 export async function applyAll(
   store: LetterStore,
   context: StoreContext,

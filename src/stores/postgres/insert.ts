@@ -55,10 +55,10 @@ const newOnly = '(x.id IN (SELECT id FROM b)) IS TRUE ON CONFLICT DO NOTHING'
 
 /**
  * Inserts letters with bodies and counts, in one statement. The primary key of `bodies` decides
- * whether an id is new: a letter that others wait for has a body without origin before it is stored,
- * so that whoever stores it learns of them. `plain` fails if an id is not new; otherwise such letters
- * are left out, and the new ids are returned. (`IS TRUE` has the server look up the ids in a hash
- * table.)
+ * whether an id is new: a letter that others wait for has a body without origin before it is
+ * stored, so that whoever stores it learns of them. `plain` fails if an id is not new; otherwise
+ * such letters are left out, and the new ids are returned. (`IS TRUE` has the server look up the
+ * ids in a hash table.)
  */
 function insertStatement(isPlain: boolean, actions: string): string {
   const source = tableOf(letterNames, 'x', firstOfLetter)
@@ -97,7 +97,9 @@ export async function insertLetters(
   return new Set(rows.map(([id]) => id as string))
 }
 
-/** Payloads that are no text are sent as one value and split on the server: an array would be text. */
+/**
+ * Payloads that are no text are sent as one value and split on the server: an array would be text.
+ */
 function bodyValues(all: readonly NewLetter[]): unknown[] {
   const binary = all.flatMap(({ bytes }) => bytes ?? [])
   let end = 0

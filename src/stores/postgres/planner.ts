@@ -1,6 +1,6 @@
 /*
- * Prepared statements are planned once, often while the tables are small. Their plans must stay good
- * when the tables grow, so every letter is looked up by an index.
+ * Prepared statements are planned once, often while the tables are small. Their plans must stay
+ * good when the tables grow, so every letter is looked up by an index.
  */
 
 export const plannerSettings: readonly string[] = [

@@ -44,8 +44,8 @@ export function appendLine(history: string, line: string): { history: string; om
 }
 
 /**
- * One statement that changes letters and counts them. Letter `o` is the row before the change: it is
- * read from the snapshot of the statement, so a letter that changed since is left out, which the
+ * One statement that changes letters and counts them. Letter `o` is the row before the change: it
+ * is read from the snapshot of the statement, so a letter that changed since is left out, which the
  * comparison of the versions decides once the row is locked.
  */
 export function updateStatement(shape: UpdateShape): string {

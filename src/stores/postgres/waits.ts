@@ -95,9 +95,9 @@ const takeExpected = `DELETE FROM @bodies WHERE id = ANY($1::uuid[]) AND origin 
 
 /**
  * Whether the letters with these ids are resolved; missing ones are left out. What is not resolved
- * cannot be before this transaction ends without releasing what depends on it: an existing letter is
- * locked and marked as depended on, and for a missing one a body is inserted, which whoever stores
- * the letter finds.
+ * cannot be before this transaction ends without releasing what depends on it: an existing letter
+ * is locked and marked as depended on, and for a missing one a body is inserted, which whoever
+ * stores the letter finds.
  */
 export async function expectDependencies(
   tx: Transaction,

@@ -31,9 +31,9 @@ describe.skipIf(missing)('statements and transactions of postgresStore', () => {
   async function sentBy(call: () => Promise<unknown>): Promise<string[]> {
     const spy = vi.spyOn(Client.prototype, 'query')
     await call()
-    const texts = spy.mock.calls.map(([query]) => (query as unknown as { text: string }).text)
+    const sent = spy.mock.calls.map(([query]) => (query as unknown as { text: string }).text)
     spy.mockRestore()
-    return texts.filter((text) => !text.includes('pg_notify')).map((text) => text.split(' ')[0]!)
+    return sent.filter((text) => !text.includes('pg_notify')).map((text) => text.split(' ')[0]!)
   }
 
   it('adds, claims and settles plain letters with one statement each', async () => {
@@ -153,9 +153,9 @@ describe.skipIf(missing)('statements and transactions of postgresStore', () => {
   })
 
   it('stores payloads that are text, binary, or text that Postgres rejects', async () => {
-    const texts = ['{"a":"\u{1f98a}"}', '', 'a\0b', 'a\u001eb', '\ufeffa', 'a\u001d']
+    const strings = ['{"a":"\u{1f98a}"}', '', 'a\0b', 'a\u001eb', '\ufeffa', 'a\u001d']
     const payloads = [
-      ...texts.map((text) => new TextEncoder().encode(text)),
+      ...strings.map((text) => new TextEncoder().encode(text)),
       new Uint8Array([0xff, 0xfe, 0]),
     ]
     const letters = payloads.map((bytes) =>
