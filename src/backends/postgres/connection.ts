@@ -4,7 +4,14 @@ import { RedriveError } from '../../errors.ts'
 import type { Address, PoolInternals } from './address.ts'
 import { isCollision, isLost, toRedriveError } from './errors.ts'
 import { answerTimeoutMs, queryRows, sendQuery, type Cells } from './query.ts'
-import { begin, beginSnapshot, durableCommit, setForSession, setLocally } from './settings.ts'
+import {
+  begin,
+  beginPlainly,
+  beginSnapshot,
+  durableCommit,
+  setForSession,
+  setLocally,
+} from './settings.ts'
 import type { Tenant } from './tenant.ts'
 import { Transaction } from './transaction.ts'
 
@@ -183,7 +190,7 @@ export class PostgresConnection {
     return this.#retry('hot', repeatable, (client) => {
       if (this.#sessions.has(client) && !this.#commitsDurably)
         return this.#executePrepared(client, sql, values)
-      const beginning = this.#begin() + setLocally(this.#plannerSettings)
+      const beginning = this.#begin(client) + setLocally(this.#plannerSettings)
       // Boxed, so that COMMIT is sent without waiting for the rows.
       const work = async (tx: Transaction): Promise<{ rows: Promise<Cells[]> }> => ({
         rows: tx.rows(sql, values),
@@ -213,12 +220,14 @@ export class PostgresConnection {
     { snapshot = false, repeatable = snapshot }: TransactionOptions = {},
   ): Promise<T> {
     const attempt = (client: PoolClient): Promise<T> =>
-      this.#transact(client, snapshot ? beginSnapshot : this.#begin(), work)
+      this.#transact(client, snapshot ? beginSnapshot : this.#begin(client), work)
     return this.#retry(side, repeatable, attempt)
   }
 
-  #begin(): string {
-    return this.#commitsDurably ? begin + durableCommit : begin
+  /** A session of ours has the settings already. */
+  #begin(client: PoolClient): string {
+    const beginning = this.#sessions.has(client) ? beginPlainly : begin
+    return this.#commitsDurably ? beginning + durableCommit : beginning
   }
 
   async #transact<T>(

@@ -12,7 +12,7 @@ import { encodeEntry } from '../rows/history-column.ts'
 import { findRoom, isCapacityNear, makeRoom, type Room } from './capacity.ts'
 import { isAnyDue, type StoreContext } from './context.ts'
 import { erase } from './erase.ts'
-import { insertLetters, newLetterOf, type NewLetter } from './insert.ts'
+import { insertPlainLetters, newLetterOf, type NewLetter } from './insert.ts'
 import { capacityLock, keyLock, lock } from './locks.ts'
 import { occur, type Occurrence } from './occur.ts'
 import { lanesOf, laneLocksOf, storeFresh } from './store-fresh.ts'
@@ -117,11 +117,9 @@ async function insertPlain(
   context: StoreContext,
   plain: readonly Candidate[],
 ): Promise<'stored' | 'not stored' | 'lost'> {
-  const send = (sql: string, values: unknown[]): Promise<unknown[][]> =>
-    context.connection.execute(sql, values)
   const letters = plain.map(({ letter }) => letter)
   try {
-    await context.withSlot((slot) => insertLetters(send, letters, slot, 'plain'))
+    await context.withSlot((slot) => insertPlainLetters(context.connection, letters, slot))
     return 'stored'
   } catch (error) {
     if (isUnknownOutcome(error)) return 'lost'

@@ -11,7 +11,7 @@ import {
   priorityCode,
   type Cell,
 } from '../rows/codes.ts'
-import { addTo, type Delta, type Deltas } from '../rows/deltas.ts'
+import { addTo, type Delta } from '../rows/deltas.ts'
 import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { QueueNames } from './queue-names.ts'
@@ -66,31 +66,37 @@ export function countMoves({ from, actions, slot }: Moves): string {
     ${addToCounter})`
 }
 
-const growCounters = `INSERT INTO @counters AS c (${counterColumns})
-  SELECT kind, queue, name, code, $5::bigint, n, retries, max_retries, backoff_ms FROM unnest($1::smallint[], $2::int[],
-    $3::text[], $4::int[], $6::bigint[], $7::bigint[], $8::bigint[], $9::float8[])
-    AS d(kind, queue, name, code, n, retries, max_retries, backoff_ms)
+/** SQL that adds deltas to the counters. Their parameters begin at `$first`: see `deltaValues`. */
+export function addDeltasStatement(first: number): string {
+  const types = ['smallint', 'int', 'text', 'int', 'bigint', 'bigint', 'bigint', 'float8']
+  const arrays = types.map((type, index) => `$${first + 1 + index}::${type}[]`)
+  return `INSERT INTO @counters AS c (${counterColumns})
+  SELECT kind, queue, name, code, $${first}::bigint, n, retries, max_retries, backoff_ms
+  FROM unnest(${arrays.join(', ')}) AS d(kind, queue, name, code, n, retries, max_retries, backoff_ms)
   ${addToCounter}`
-
-/** Writes the deltas in key order, right before the commit. */
-export function writeDeltas(tx: Transaction, slot: number, deltas: Deltas): void {
-  const changed = deltas.changed()
-  if (changed.length > 0) void addDeltas(tx, slot, changed)
 }
 
-function addDeltas(tx: Transaction, slot: number, deltas: Delta[]): Promise<unknown> {
+/** The parameters of `addDeltasStatement`, in the order of the keys. */
+export function deltaValues(slot: number, deltas: readonly Delta[]): unknown[] {
   const all = deltas.toSorted(byKey)
-  return tx.rows(growCounters, [
+  return [
+    slot,
     all.map(({ kind }) => kind),
     all.map(({ queue }) => queue),
     all.map(({ name }) => toText(name)),
     all.map(({ code }) => code),
-    slot,
     all.map(({ n }) => n),
     all.map(({ retries }) => retries),
     all.map(({ maxRetries }) => maxRetries),
     all.map(({ backoffMs }) => backoffMs),
-  ])
+  ]
+}
+
+const growCounters = addDeltasStatement(1)
+
+/** Writes the deltas, right before the commit. */
+export function writeDeltas(tx: Transaction, slot: number, deltas: readonly Delta[]): void {
+  if (deltas.length > 0) void tx.rows(growCounters, deltaValues(slot, deltas))
 }
 
 function byKey(a: Delta, b: Delta): number {
@@ -170,7 +176,7 @@ export async function writeTotals(
   const work = async (tx: Transaction): Promise<void> => {
     const keys = [counter.total, all.map(({ queue }) => queue), all.map(({ code }) => code)]
     void tx.rows(dropTotals, keys)
-    void addDeltas(tx, slot, all)
+    writeDeltas(tx, slot, all)
   }
   await connection.transaction('cold', work, { repeatable: true })
 }
@@ -235,7 +241,7 @@ async function merge(tx: Transaction, slot: number, keys: Key[]): Promise<void> 
     else addTo(sum, { n, retries, maxRetries, backoffMs })
   }
   const left = [...sums.values()].filter(({ n }) => n !== 0)
-  if (left.length > 0) void addDeltas(tx, slot, left)
+  writeDeltas(tx, slot, left)
 }
 
 /**

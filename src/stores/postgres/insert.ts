@@ -1,8 +1,10 @@
+import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { actionCode, parked } from '../rows/codes.ts'
 import { at, columns, type Row } from '../rows/columns.ts'
+import { Deltas } from '../rows/deltas.ts'
 import type { EncodedLetter } from '../rows/encode.ts'
-import { countMoves } from './counters.ts'
+import { addDeltasStatement, countMoves, deltaValues } from './counters.ts'
 import { codeOf, encodeValue, isSentAsIs, joinColumn, tableOf, textOf, valueOf } from './rows.ts'
 import { joinIds } from './text.ts'
 
@@ -51,50 +53,68 @@ const [capture, parkAtCapture] = [actionCode('capture'), actionCode('park-at-cap
 const captured = `CASE WHEN g.new_code / 512 = ${parked} THEN ARRAY[${capture}, ${parkAtCapture}]
   ELSE ARRAY[${capture}] END`
 
-const newOnly = '(x.id IN (SELECT id FROM b)) IS TRUE ON CONFLICT DO NOTHING'
+const insertBodies = `INSERT INTO @bodies (id, origin, origin_crc, bytes_crc, payload, bytes)
+    SELECT id, origin, origin_crc, bytes_crc, payload, substring(${blob}::bytea FROM start FOR length)
+    FROM ${tableOf(bodyNames, 'x')} WHERE id IS NOT NULL`
+
+const insertRows = `INSERT INTO @letters AS l (${letterNames.join(', ')})
+    SELECT ${letterNames.map((name) => valueOf(name, `x.${name}`)).join(', ')}
+    FROM ${tableOf(letterNames, 'x', firstOfLetter)}`
+
+/** Inserts letters with bodies and counts. Fails if an id is not new. */
+const insertPlain = `WITH b AS (${insertBodies}), l AS (${insertRows} WHERE x.id IS NOT NULL)
+  ${addDeltasStatement(firstOfLetter + letterNames.length)}`
 
 /**
- * Inserts letters with bodies and counts, in one statement. The primary key of `bodies` decides
- * whether an id is new: a letter that others wait for has a body without origin before it is
- * stored, so that whoever stores it learns of them. `plain` fails if an id is not new; otherwise
- * such letters are left out, and the new ids are returned. (`IS TRUE` has the server look up the
- * ids in a hash table.)
+ * Inserts letters with bodies and counts, except those whose id is not new, and returns the new
+ * ids. The primary key of `bodies` decides: a letter that others wait for has a body without origin
+ * before it is stored, so that whoever stores it learns of them. (`IS TRUE` has the server look up
+ * the ids in a hash table.)
  */
-function insertStatement(isPlain: boolean, actions: string): string {
-  const source = tableOf(letterNames, 'x', firstOfLetter)
-  return `WITH b AS (
-    INSERT INTO @bodies (id, origin, origin_crc, bytes_crc, payload, bytes)
-    SELECT id, origin, origin_crc, bytes_crc, payload, substring(${blob}::bytea FROM start FOR length)
-    FROM ${tableOf(bodyNames, 'x')} WHERE id IS NOT NULL
-    ${isPlain ? '' : 'ON CONFLICT DO NOTHING RETURNING id'}),
+const insertNew = (actions: string): string => `WITH
+  b AS (${insertBodies} ON CONFLICT DO NOTHING RETURNING id),
   l AS (
-    INSERT INTO @letters AS l (${letterNames.join(', ')})
-    SELECT ${letterNames.map((name) => valueOf(name, `x.${name}`)).join(', ')}
-    FROM ${source} WHERE ${isPlain ? 'x.id IS NOT NULL' : newOnly}
+    ${insertRows} WHERE (x.id IN (SELECT id FROM b)) IS TRUE ON CONFLICT DO NOTHING
     RETURNING l.id, l.queue, NULL::int AS old_code, ${codeOf('l')} AS new_code, NULL::text AS old_group,
       l.fingerprint AS new_group, NULL::text[] AS old_tags, l.tags AS new_tags, l.priority, l.retries, l.backoff_ms),
   ${countMoves({ from: 'l', actions, slot })}
-  SELECT id FROM l${isPlain ? ' LIMIT 0' : ''}`
-}
+  SELECT id FROM l`
 
-const statements = {
-  plain: insertStatement(true, captured),
-  add: insertStatement(false, captured),
-  keep: insertStatement(false, `'{}'::int[]`),
-}
-
-type Send = (sql: string, values: unknown[]) => Promise<unknown[][]>
+const statements = { add: insertNew(captured), keep: insertNew(`'{}'::int[]`) }
 
 /** Inserts letters. Returns the ids that are new. `keep` adds nothing to the totals. */
 export async function insertLetters(
-  send: Send,
+  tx: Transaction,
   all: readonly NewLetter[],
   counterSlot: number,
   mode: keyof typeof statements,
 ): Promise<Set<string>> {
   if (all.length === 0) return new Set()
-  const rows = await send(statements[mode], [...bodyValues(all), ...letterValues(all), counterSlot])
+  const values = [...bodyValues(all), ...letterValues(all), counterSlot]
+  const rows = await tx.rows(statements[mode], values)
   return new Set(rows.map(([id]) => id as string))
+}
+
+/** Inserts letters without tags whose ids are new, in a single statement. */
+export async function insertPlainLetters(
+  connection: PostgresConnection,
+  all: readonly NewLetter[],
+  counterSlot: number,
+): Promise<void> {
+  const deltas = new Deltas()
+  for (const { row, queue } of all) {
+    const [state, priority, retries] = [at.state, at.priority, at.retries].map(
+      (index) => row[index] as number,
+    ) as [number, number, number]
+    const [category, policy] = [row[at.category] as number, row[at.policy] as number]
+    const fingerprint = row[at.fingerprint] as string
+    deltas.count(queue, { state, category, priority, policy, fingerprint }, [], 1)
+    const sums = { n: 1, retries, maxRetries: retries, backoffMs: row[at.backoff_ms] as number }
+    deltas.totals(queue, capture, priority, sums)
+    if (state === parked) deltas.totals(queue, parkAtCapture, priority, sums)
+  }
+  const counts = deltaValues(counterSlot, deltas.changed())
+  await connection.execute(insertPlain, [...bodyValues(all), ...letterValues(all), ...counts])
 }
 
 /**

@@ -63,7 +63,7 @@ export async function storeFresh(
     letter.row[at.unmet] = unmet[n]!.length
     if (isHeld && letter.row[at.state] === pending) letter.row[at.wait] = wait.held
   }
-  const inserted = await insertLetters((sql, values) => tx.rows(sql, values), letters, slot, mode)
+  const inserted = await insertLetters(tx, letters, slot, mode)
   const kept = letters.filter(({ id }) => inserted.has(id))
   writeTags(tx, kept)
   addDependencies(
