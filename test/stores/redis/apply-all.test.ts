@@ -35,7 +35,7 @@ describe.skipIf(single.missing !== undefined)('changes of many letters', () => {
     assert.deepEqual(
       { missing, strays, counts },
       { missing: 0, strays: 0, counts: 0 },
-      `${examples}`,
+      examples.join(),
     )
   }
 
