@@ -6,7 +6,7 @@ import type { BulkRequest, BulkResult, Store } from '../store.ts'
 /** How often a letter that changed in between is read again. */
 const maxReads = 5
 
-/** `applyAll` of a store without a statement for it: reads a page of letters and applies changes. */
+/** `applyAll` of a store without a statement for it: reads a page and applies changes. */
 export async function applyByPage(
   store: Pick<Store, 'find' | 'apply'>,
   { filter, moves, limit, after }: BulkRequest,

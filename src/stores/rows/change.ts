@@ -24,7 +24,9 @@ export type ColumnValues = { [K in Column]?: SqlValue }
 export interface RowChange {
   id: string
   guard: Change['guard']
-  /** The new values. `version`, `history`, `omitted` and, if `due` is 'resting', the place follow. */
+  /**
+   * The new values. `version`, `history`, `omitted` and, if `due` is 'resting', the place follow.
+   */
   set: ColumnValues
   /**
    * `ready`: the letter is due at its `retry_at`, unless its lane or its dependencies hold it.

@@ -87,7 +87,7 @@ function listRanges<Q>({ queues, states }: PlanInput<Q>, index: 'list' | 'settle
   return queues.flatMap((queue) => states.map((state) => ({ index, queue, state })))
 }
 
-/** The due index has the letters of each queue by wait and priority. Leased letters have no retryAt. */
+/** The due index is by queue, wait and priority. Leased letters have no retryAt. */
 function dueRanges<Q>({ queues, states }: PlanInput<Q>): Range<Q>[] {
   const waits = new Set<number>()
   for (const state of states)
