@@ -61,8 +61,11 @@ const insertRows = `INSERT INTO @letters AS l (${letterNames.join(', ')})
     SELECT ${letterNames.map((name) => valueOf(name, `x.${name}`)).join(', ')}
     FROM ${tableOf(letterNames, 'x', firstOfLetter)}`
 
-/** Inserts letters with bodies and counts. Fails if an id is not new. */
-const insertPlain = `WITH b AS (${insertBodies}), l AS (${insertRows} WHERE x.id IS NOT NULL)
+/**
+ * Inserts letters with bodies and counts. Fails if an id is not new. Uses `letters` first: see
+ * `excludeOthers` in `partitions.ts`.
+ */
+const insertPlain = `WITH l AS (${insertRows} WHERE x.id IS NOT NULL), b AS (${insertBodies})
   ${addDeltasStatement(firstOfLetter + letterNames.length)}`
 
 /**

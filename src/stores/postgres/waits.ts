@@ -91,7 +91,9 @@ const setDepended =
 /** A body without origin stands for a letter that others wait for and that is not stored yet. */
 const expectLetters = `INSERT INTO @bodies (id, origin, origin_crc, bytes_crc)
   SELECT id, '', 0, 0 FROM unnest($1::uuid[]) AS x(id) ORDER BY id ON CONFLICT DO NOTHING`
-const takeExpected = `DELETE FROM @bodies WHERE id = ANY($1::uuid[]) AND origin = '' RETURNING id`
+/** Uses `letters` first, as every transaction does: see `excludeOthers` in `partitions.ts`. */
+const takeExpected = `WITH l AS (SELECT FROM @letters WHERE false)
+  DELETE FROM @bodies WHERE id = ANY($1::uuid[]) AND origin = '' RETURNING id`
 
 /**
  * Whether the letters with these ids are resolved; missing ones are left out. What is not resolved
