@@ -31,7 +31,7 @@ export function runStoreModel(
       await fc.assert(property, { numRuns, ...(seed === undefined ? {} : { seed }) })
       const missed = landmarks.filter((landmark) => !reached.has(landmark))
       if (numRuns >= 100) assert.deepEqual(missed, [], 'the runs covered all required cases')
-    }, 120_000)
+    }, 300_000)
   })
 }
 
