@@ -1,12 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Alarm } from '../clock/alarm.ts'
 import type { Clock } from '../clock/clock.ts'
+import { Deadlines } from '../clock/deadlines.ts'
 import { endsWithin } from '../clock/ends-within.ts'
 import { Lifecycle } from '../clock/lifecycle.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
-import { toMs } from '../letter/time.ts'
-import type { ObserverHub, RedriveEvent } from '../observer.ts'
+import { toMs, type Timestamp } from '../letter/time.ts'
+import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
 import { execute, type ActiveRun, type ExecuteContext, type ExecuteOptions } from './execute.ts'
 import { FlowControl, type FlowControlOptions } from './flow/flow-control.ts'
@@ -40,7 +41,7 @@ export class Redelivery {
   readonly #alarm: Alarm
   readonly #lifecycle: Lifecycle<[drainMs: number]>
   readonly #running = new Set<ActiveRun>()
-  readonly #settling = new Set<Promise<void>>()
+  readonly #settling = new Set<ActiveRun>()
   /** Letters that were taken from handlers which ignore their signal. Each occupies a slot. */
   readonly #stuck = new Set<DeadLetter>()
   /**
@@ -60,7 +61,8 @@ export class Redelivery {
     this.#hub = options.hub
     this.#registry = options.registry
     const onStuck = (run: ActiveRun): void => this.#reportStuck(run)
-    this.#context = { ...options, handlers: this.#handlers, onStuck }
+    const deadlines = new Deadlines(options.clock)
+    this.#context = { ...options, handlers: this.#handlers, deadlines, onStuck }
     const onError = (error: unknown): void => this.#reportError('renewal of leases', error)
     this.#leases = new LeaseKeeper({ ...options, onError })
     this.#flow = new FlowControl(options)
@@ -72,9 +74,7 @@ export class Redelivery {
       },
       stop: (drainMs) => this.#drain(drainMs),
     })
-    // Every change by this process is an event: the only way that it learns of due times.
-    this.#hub.on('captured', (event) => this.#wakeWhenDue(event))
-    this.#hub.on('changed', (event) => this.#wakeWhenDue(event))
+    this.#hub.setDueListener((at) => this.#wakeAt(at))
   }
 
   get started(): boolean {
@@ -130,13 +130,11 @@ export class Redelivery {
       const graceMs = Math.min(this.#options.graceMs, drainMs)
       if (!(await this.#isIdleWithin(graceMs))) await this.#releaseAll()
     }
-    await Promise.allSettled(this.#settling)
+    await this.#whenIdle()
   }
 
-  #wakeWhenDue(event: RedriveEvent): void {
-    if (!this.started || !('letter' in event)) return
-    const { state, retryAt } = event.letter ?? {}
-    if (state === 'pending' && retryAt) this.#alarm.within(toMs(retryAt) - this.#clock.now())
+  #wakeAt(at: Timestamp): void {
+    if (this.started) this.#alarm.within(toMs(at) - this.#clock.now())
   }
 
   #pump(): void {
@@ -216,14 +214,16 @@ export class Redelivery {
     const result = this.#flow.end(letter, executed)
     if (run.isReleased) return
     this.#running.delete(run)
-    const settling = settle(letter, result, this.#options, durationMs).finally(() => {
+    this.#settling.add(run)
+    this.#pump()
+    try {
+      await settle(letter, result, this.#options, durationMs)
+    } finally {
       this.#leases.drop(lease)
-      this.#settling.delete(settling)
+      this.#settling.delete(run)
       if (this.#isIdle()) for (const notify of this.#onIdle.splice(0)) notify()
       this.#pump()
-    })
-    this.#settling.add(settling)
-    this.#pump()
+    }
   }
 
   /**
@@ -263,9 +263,11 @@ export class Redelivery {
   }
 
   async #isIdleWithin(ms: number): Promise<boolean> {
-    if (this.#isIdle()) return true
-    const idle = new Promise<void>((resolve) => this.#onIdle.push(resolve))
-    return endsWithin(this.#clock, idle, ms)
+    return this.#isIdle() || endsWithin(this.#clock, this.#whenIdle(), ms)
+  }
+
+  async #whenIdle(): Promise<void> {
+    if (!this.#isIdle()) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
   }
 
   #reportError(during: string, error: unknown): void {

@@ -55,8 +55,11 @@ export interface LimiterStatus {
  */
 export class Limiter {
   readonly #options: LimiterOptions
-  /** Start of each run. A letter may have two: a released one whose handler ignores its signal. */
-  readonly #inFlight = new Map<string, number>()
+  /**
+   * Start of each run, by the letter as claimed: a letter may have two runs, one of them released
+   * with a handler that ignores its signal.
+   */
+  readonly #inFlight = new Map<DeadLetter, number>()
   #breaker: BreakerState = closedBreaker
   #concurrency: ConcurrencyState = unlimited
   #bucket: BucketState
@@ -109,7 +112,7 @@ export class Limiter {
     const { clock, settings } = this.#options
     const { budget, breaker } = settings()
     const atMs = clock.mono()
-    this.#inFlight.set(runKey(letter), atMs)
+    this.#inFlight.set(letter, atMs)
     if (budget) this.#bucket = spend(this.#bucket, this.#ownShare(budget), atMs)
     if (breaker !== false && this.#breaker.kind !== 'closed')
       this.#setBreaker(
@@ -121,10 +124,9 @@ export class Limiter {
     const { clock, settings, maxConcurrent } = this.#options
     const { breaker, concurrency } = settings()
     const atMs = clock.mono()
-    const run = runKey(letter)
-    const startedMs = this.#inFlight.get(run) ?? atMs
+    const startedMs = this.#inFlight.get(letter) ?? atMs
     const inFlight = this.#inFlight.size
-    this.#inFlight.delete(run)
+    this.#inFlight.delete(letter)
     if (breaker !== false)
       this.#setBreaker(stepBreaker(this.#breaker, breakerEvent(letter.id, result, atMs), breaker))
     if (concurrency === false || (result.kind !== 'resolved' && result.kind !== 'failed')) return
@@ -166,10 +168,6 @@ export class Limiter {
     const { clock } = this.#options
     return { until: toTimestamp(clock.now() + this.#breaker.untilMs - clock.mono()) }
   }
-}
-
-function runKey({ id, epoch }: DeadLetter): string {
-  return `${id}:${epoch}`
 }
 
 function breakerEvent(letterId: string, result: RunResult, atMs: number): BreakerEvent {

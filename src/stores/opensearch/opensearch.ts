@@ -1,4 +1,5 @@
 import type { ClientOptions } from '@opensearch-project/opensearch'
+import { applyByPage } from '../apply-all.ts'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
@@ -12,6 +13,8 @@ import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
 import type {
   AddResult,
   ApplyResult,
+  BulkRequest,
+  BulkResult,
   Capacity,
   Claim,
   ClaimRequest,
@@ -258,6 +261,10 @@ class DocumentStore implements OpenSearchStore {
 
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     return this.#run((context) => apply(context, structuredClone(changes)))
+  }
+
+  applyAll(request: BulkRequest): Promise<BulkResult> {
+    return applyByPage(this, request)
   }
 
   async remove(filter: LetterFilter): Promise<number> {
