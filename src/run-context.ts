@@ -31,7 +31,7 @@ export async function insideRedelivery<T>(letter: Redelivered, fn: () => Promise
     const value = await current.run(redelivery, fn)
     redelivery.isOver = true
     // Captures report their own errors.
-    if (redelivery.deferredCaptures.length > 0 && !isFailedResult(value))
+    if (!isFailedResult(value))
       await Promise.allSettled(redelivery.deferredCaptures.map((capture) => capture()))
     return value
   } finally {

@@ -6,7 +6,7 @@ import type {
   Payload,
   Priority,
 } from './letter/letter.ts'
-import type { BulkMoves, Change } from './letter/moves.ts'
+import type { Change } from './letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
 import type { Timestamp } from './letter/time.ts'
 
@@ -116,14 +116,6 @@ export interface Store {
    * expired, until another worker claims it.
    */
   apply(changes: readonly Change[]): Promise<ApplyResult[]>
-
-  /**
-   * Makes the same move on many letters, in the order of their ids: on those that match the filter
-   * and whose state has a move, at most `limit` after the id `after`. Each letter is changed
-   * atomically, as by `apply`. Leased letters stay. After a failure the call can be repeated:
-   * letters that were moved are in another state.
-   */
-  applyAll(request: BulkRequest): Promise<BulkResult>
 
   /**
    * Removes letters permanently, except leased ones. Returns the number of removed letters. A
@@ -246,21 +238,6 @@ export interface LeaseRef {
 }
 
 export type ApplyResult = 'written' | 'conflict' | 'missing'
-
-export interface BulkRequest {
-  filter: LetterFilter
-  moves: BulkMoves
-  limit: number
-  /** Only letters with a higher id. */
-  after?: string
-}
-
-export interface BulkResult {
-  /** Number of letters that were changed. */
-  written: number
-  /** The id after which the next call continues. Absent: no letter is left. */
-  next?: string
-}
 
 /** Small durable documents for other features, so that every store supports all of them. */
 export interface Records {

@@ -133,7 +133,6 @@ const contextShape = {
 } satisfies ShapeOf<CaptureContext>
 
 const contextKeys = Object.keys(contextShape)
-const fields = Object.entries(contextShape) as [keyof CaptureContext, z.ZodType][]
 /** Unknown keys are checked before, with those of `also`. */
 const contextSchema = z.object(contextShape)
 
@@ -146,34 +145,24 @@ export function checkContext(
   thing = 'capture context',
   also: readonly string[] = [],
 ): void {
-  checkKeys(thing, context, also.length === 0 ? contextKeys : [...contextKeys, ...also])
-  if (!isValidContext(context)) rejectContext(context)
+  checkKeys(thing, context, [...contextKeys, ...also])
+  const result = contextSchema.safeParse(context)
+  if (!result.success) {
+    const { path, isUnknownKey, text } = firstIssue(result.error, contextSchema, context)
+    const parent = path.slice(0, -1).join('.')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      isUnknownKey
+        ? `unknown key "${String(path.at(-1))}" in ${parent}: ${text}`
+        : `${path.join('.')} ${text}`,
+    )
+  }
   const id = context.id?.toLowerCase()
   if (context.dependsOn?.some((other) => other.toLowerCase() === id))
     throw new RedriveError(
       'INVALID_INPUT',
       `dependsOn must not contain the id of the letter itself (${id}): it would never run`,
     )
-}
-
-/** Checks only the given fields, which are few: much faster than the schema of all fields. */
-function isValidContext(context: CaptureContext): boolean {
-  return fields.every(
-    ([key, schema]) => context[key] === undefined || schema.safeParse(context[key]).success,
-  )
-}
-
-function rejectContext(context: CaptureContext): void {
-  const { error } = contextSchema.safeParse(context)
-  if (!error) return
-  const { path, isUnknownKey, text } = firstIssue(error, contextSchema, context)
-  const parent = path.slice(0, -1).join('.')
-  throw new RedriveError(
-    'INVALID_INPUT',
-    isUnknownKey
-      ? `unknown key "${String(path.at(-1))}" in ${parent}: ${text}`
-      : `${path.join('.')} ${text}`,
-  )
 }
 
 /**

@@ -43,10 +43,8 @@ export function fingerprint(queue: string, failure: Failure): Fingerprint {
   const frames = failure.stack === undefined ? '' : framesOf(failure.stack, failure)
   if (frames) add('frames', frames)
   else add('message', wordsOf(failure.message))
-  return { value: `v1-${hashOf(text)}`, version: 1, used }
+  return { value: `v1-${hash64(text)}`, version: 1, used }
 }
-
-const hashOf = memoize(maxKnown, hash64)
 
 const frameStart = '\n    at '
 

@@ -31,11 +31,10 @@ export function understand(
   for (const problem of classified.problems ?? []) report?.(problem)
   const { category, severity, recoverability, template } = classified
   const { value } = fingerprint(queue, failure)
-  const layers = layersOf(failure)
-  const detail = classified.detail ?? detailOf(layers, category, work)
+  const detail = classified.detail ?? detailOf(layersOf(failure), category, work)
   if (detail !== undefined) failure.detail = detail
   // The delay may be on a cause that the thrown error wraps.
-  const asked = layers.find((layer) => layer.retryAfterMs !== undefined)?.retryAfterMs
+  const asked = layersOf(failure).find((layer) => layer.retryAfterMs !== undefined)?.retryAfterMs
   if (asked !== undefined) failure.retryAfterMs = asked
   if (template?.hint !== undefined) failure.hint = template.hint
   const judged = { failure, category, severity, recoverability, fingerprint: value }

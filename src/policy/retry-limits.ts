@@ -67,14 +67,13 @@ export function limitAfter(
  * limit.
  */
 function followsCategory({ maxRetries, maxRetriesChosen }: Limited, limits: RetryLimits): boolean {
-  if (maxRetriesChosen) return false
   const { maxRetriesByCategory = {} } = limits
   const given = [
     limits.maxRetries,
     maxRetriesFor('unknown', limits),
     ...Object.values(maxRetriesByCategory),
   ]
-  return given.includes(maxRetries)
+  return !maxRetriesChosen && given.includes(maxRetries)
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock/clock.ts'
-import type { Deadlines } from '../clock/deadlines.ts'
+import { endsWithin } from '../clock/ends-within.ts'
 import { hasCode } from '../errors.ts'
 import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
 import type { DeadLetter } from '../letter/letter.ts'
@@ -36,13 +36,12 @@ export interface ExecuteOptions {
 
 export interface ExecuteContext extends ExecuteOptions {
   handlers: ReadonlyMap<string, Handler>
-  deadlines: Deadlines
   /** The handler timed out and ignores its signal. */
   onStuck: (run: ActiveRun) => void
 }
 
 /** Runs a claimed letter: check the lease and the letter, find its handler, decode, call. */
-export function execute(run: ActiveRun, context: ExecuteContext): RunResult | Promise<RunResult> {
+export async function execute(run: ActiveRun, context: ExecuteContext): Promise<RunResult> {
   const { letter, lease } = run
   const { clock, handlers, hub, worker } = context
   // The claim took longer than the lease: another worker may run the letter by now.
@@ -54,7 +53,7 @@ export function execute(run: ActiveRun, context: ExecuteContext): RunResult | Pr
   const decoded = decodeInput(letter)
   if ('kind' in decoded) return decoded
   hub.emit({ type: 'started', letter, worker })
-  return runHandler(handler, decoded.input, run, context)
+  return callHandler(handler, decoded.input, run, context)
 }
 
 function decodeInput({ payload, retries }: DeadLetter): { input: unknown } | RunResult {
@@ -67,53 +66,40 @@ function decodeInput({ payload, retries }: DeadLetter): { input: unknown } | Run
 }
 
 /**
- * Runs the handler with a time limit. When the time is up its signal aborts, and the handler has
+ * Calls the handler with a time limit. When the time is up its signal aborts, and the handler has
  * `graceMs` to return. Success during the grace period counts: another run would do the work twice.
  */
-async function runHandler(
+async function callHandler(
   handler: Handler,
   input: unknown,
   run: ActiveRun,
   context: ExecuteContext,
 ): Promise<RunResult> {
   const { letter, lease } = run
-  const { deadlines, graceMs, onStuck } = context
+  const { clock, graceMs, onStuck } = context
+  const { signal } = lease.controller
+  const { retries: attempt, epoch } = letter
+  const call = { letter, input, attempt, signal, idempotencyKey: idempotencyKeyOf(letter), epoch }
+  let hasThrown = false
+  const work = insideRedelivery(letter, async () => handler(call)).then(
+    failedResultOf,
+    (error: unknown): FailedResult => {
+      hasThrown = true
+      return { ok: false, error }
+    },
+  )
+  run.handling = work
+  void work.then(() => (run.handling = undefined))
   const timeoutMs = context.timeoutMsFor(letter.queue)
-  const handling = callHandler(handler, input, run)
-  run.handling = handling
-  const inTime = await deadlines.within(handling, timeoutMs)
-  if (inTime) return resultOf(run, inTime.report, context)
+  if (await endsWithin(clock, work, timeoutMs)) return resultOf(run, await work, context)
   const timeout = new HandlerTimeout(timeoutMs)
   lease.controller.abort(timeout)
-  const late = await deadlines.within(handling, graceMs)
-  if (late) {
-    const { report, hasThrown } = late
+  if (await endsWithin(clock, work, graceMs)) {
+    const report = await work
     return resultOf(run, report && hasThrown ? { ...report, error: timeout } : report, context)
   }
   onStuck(run)
   return failure(letter, { ok: false, error: timeout }, context)
-}
-
-/** How a handler ended. Without a report of a failure it has succeeded. */
-interface Handled {
-  report: FailedResult | undefined
-  hasThrown: boolean
-}
-
-/** Calls the handler as the run of its letter. Never rejects. */
-async function callHandler(handler: Handler, input: unknown, run: ActiveRun): Promise<Handled> {
-  const { letter, lease } = run
-  const { signal } = lease.controller
-  const { retries: attempt, epoch } = letter
-  const call = { letter, input, attempt, signal, idempotencyKey: idempotencyKeyOf(letter), epoch }
-  try {
-    const returned = await insideRedelivery(letter, async () => handler(call))
-    return { report: failedResultOf(returned), hasThrown: false }
-  } catch (error) {
-    return { report: { ok: false, error }, hasThrown: true }
-  } finally {
-    run.handling = undefined
-  }
 }
 
 class HandlerTimeout extends Error {

@@ -1,13 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Alarm } from '../clock/alarm.ts'
 import type { Clock } from '../clock/clock.ts'
-import { Deadlines } from '../clock/deadlines.ts'
 import { endsWithin } from '../clock/ends-within.ts'
 import { Lifecycle } from '../clock/lifecycle.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
-import { toMs, type Timestamp } from '../letter/time.ts'
-import type { ObserverHub } from '../observer.ts'
+import { toMs } from '../letter/time.ts'
+import type { ObserverHub, RedriveEvent } from '../observer.ts'
 import type { Store } from '../store.ts'
 import { execute, type ActiveRun, type ExecuteContext, type ExecuteOptions } from './execute.ts'
 import { FlowControl, type FlowControlOptions } from './flow/flow-control.ts'
@@ -41,7 +40,7 @@ export class Redelivery {
   readonly #alarm: Alarm
   readonly #lifecycle: Lifecycle<[drainMs: number]>
   readonly #running = new Set<ActiveRun>()
-  readonly #settling = new Set<ActiveRun>()
+  readonly #settling = new Set<Promise<void>>()
   /** Letters that were taken from handlers which ignore their signal. Each occupies a slot. */
   readonly #stuck = new Set<DeadLetter>()
   /**
@@ -61,8 +60,7 @@ export class Redelivery {
     this.#hub = options.hub
     this.#registry = options.registry
     const onStuck = (run: ActiveRun): void => this.#reportStuck(run)
-    const deadlines = new Deadlines(options.clock)
-    this.#context = { ...options, handlers: this.#handlers, deadlines, onStuck }
+    this.#context = { ...options, handlers: this.#handlers, onStuck }
     const onError = (error: unknown): void => this.#reportError('renewal of leases', error)
     this.#leases = new LeaseKeeper({ ...options, onError })
     this.#flow = new FlowControl(options)
@@ -74,7 +72,9 @@ export class Redelivery {
       },
       stop: (drainMs) => this.#drain(drainMs),
     })
-    this.#hub.setDueListener((at) => this.#wakeAt(at))
+    // Every change by this process is an event: the only way that it learns of due times.
+    this.#hub.on('captured', (event) => this.#wakeWhenDue(event))
+    this.#hub.on('changed', (event) => this.#wakeWhenDue(event))
   }
 
   get started(): boolean {
@@ -130,11 +130,13 @@ export class Redelivery {
       const graceMs = Math.min(this.#options.graceMs, drainMs)
       if (!(await this.#isIdleWithin(graceMs))) await this.#releaseAll()
     }
-    await this.#whenIdle()
+    await Promise.allSettled(this.#settling)
   }
 
-  #wakeAt(at: Timestamp): void {
-    if (this.started) this.#alarm.within(toMs(at) - this.#clock.now())
+  #wakeWhenDue(event: RedriveEvent): void {
+    if (!this.started || !('letter' in event)) return
+    const { state, retryAt } = event.letter ?? {}
+    if (state === 'pending' && retryAt) this.#alarm.within(toMs(retryAt) - this.#clock.now())
   }
 
   #pump(): void {
@@ -214,16 +216,14 @@ export class Redelivery {
     const result = this.#flow.end(letter, executed)
     if (run.isReleased) return
     this.#running.delete(run)
-    this.#settling.add(run)
-    this.#pump()
-    try {
-      await settle(letter, result, this.#options, durationMs)
-    } finally {
+    const settling = settle(letter, result, this.#options, durationMs).finally(() => {
       this.#leases.drop(lease)
-      this.#settling.delete(run)
+      this.#settling.delete(settling)
       if (this.#isIdle()) for (const notify of this.#onIdle.splice(0)) notify()
       this.#pump()
-    }
+    })
+    this.#settling.add(settling)
+    this.#pump()
   }
 
   /**
@@ -263,11 +263,9 @@ export class Redelivery {
   }
 
   async #isIdleWithin(ms: number): Promise<boolean> {
-    return this.#isIdle() || endsWithin(this.#clock, this.#whenIdle(), ms)
-  }
-
-  async #whenIdle(): Promise<void> {
-    if (!this.#isIdle()) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
+    if (this.#isIdle()) return true
+    const idle = new Promise<void>((resolve) => this.#onIdle.push(resolve))
+    return endsWithin(this.#clock, idle, ms)
   }
 
   #reportError(during: string, error: unknown): void {

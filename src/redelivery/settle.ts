@@ -1,7 +1,7 @@
 import { sleep, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter, Payload } from '../letter/letter.ts'
-import { park, release, resolve, type Change, type Mover } from '../letter/moves.ts'
+import { park, release, resolve, withChange, type Change, type Mover } from '../letter/moves.ts'
 import { encodePayload } from '../letter/payload.ts'
 import type { FailedResult } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
@@ -38,7 +38,7 @@ export async function settle(
   const { hub, worker } = options
   const change = changeFor(letter, result, options)
   const written = await persist(letter, change, options)
-  if (written === 'written') hub.emitChangeOf(letter, change, durationMs)
+  if (written === 'written') hub.emitChange(withChange(letter, change), change, durationMs)
   else if (written) hub.emit({ type: 'lease-lost', letter, worker })
 }
 

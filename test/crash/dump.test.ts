@@ -23,7 +23,7 @@ const cases: Case[] = [
     lacking: undefined,
     damage: async (url, id) => {
       const db = new DatabaseSync(url.slice('sqlite:'.length))
-      db.prepare("DELETE FROM letters WHERE id = unhex(?, '-')").run(id)
+      db.prepare('DELETE FROM letters WHERE id = ?').run(id)
       db.close()
     },
   },

@@ -1,59 +1,18 @@
 import { createClient, RESP_TYPES } from 'redis'
-import type { Action, Reason, State } from '../../src/letter/letter.ts'
-import { shaOf } from './plan.ts'
-import type { Stored } from './rules.ts'
 import type { Dump } from './verify.ts'
+import { dumpOfRows, type RawRow } from './raw-row.ts'
 
-/** Codes of the rows. Duplicated here on purpose: this reader must not use the product. */
-const states: State[] = ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived']
-const reasons: Reason[] = [
-  'permanent',
-  'malformed',
-  'no-handler',
-  'never',
-  'crash-loop',
-  'max-hops',
-  'expired',
-  'replay-limit',
-  'dependency-failed',
-  'operator',
-  'retries-exhausted',
-  'superseded',
-]
-const actions: Action[] = [
-  'capture',
-  'occur',
-  'claim',
-  'resolve',
-  'reschedule',
-  'exhaust',
-  'park',
-  'release',
-  'retry',
-  'review',
-  'edit',
-  'replay',
-  'archive',
-  'restore',
-  'remove',
-  'evict',
-  'wake',
-]
-
-/** Positions in a row: bytes, doubles, the lengths of two strings, and the strings. */
-const place = { state: 0, reason: 5, epoch: 17, retries: 25, maxRetries: 33, lengths: 145 }
-/** The payload begins with a checksum. */
-const crcLength = 4
-
-interface Letter {
-  queue: string
-  stored: Stored
-}
+/** Indexes of the fields of a letter in its row. Duplicated here on purpose, as in raw-row.ts. */
+const cell = { queue: 1, state: 2, reason: 6, epoch: 9, retries: 10 }
+/** Strings and bytes begin with a checksum. */
+const sealLength = 8
+const bytesSealLength = 4
 
 /** Reads the server by keys without their hash tag. */
 interface Keys {
   matching: (pattern: string) => Promise<string[]>
   hash: (key: string) => Promise<Record<string, Buffer>>
+  list: (key: string) => Promise<string[]>
   members: (key: string) => Promise<string[]>
 }
 
@@ -75,73 +34,53 @@ export async function dumpKeys(url: string): Promise<Dump> {
         return [...matches].sort()
       },
       hash: (key) => bytes.hGetAll(tag + key),
+      list: (key) => client.lRange(tag + key, 0, -1),
       members: (key) => client.zRange(tag + key, 0, -1),
     }
-    const letters: Letter[] = []
-    for (const key of await keys.matching('l:*'))
-      letters.push(letterOf(key.slice(2), await keys.hash(key)))
-    return {
-      letters: letters.map(({ stored }) => stored),
-      byState: countBy(letters, ({ stored }) => stored.state),
-      byQueue: countBy(letters, ({ queue }) => queue),
-      problems: await driftIn(keys, letters),
-    }
+    const rows: RawRow[] = []
+    for (const key of await keys.matching('l:*')) rows.push(await rowOf(keys, key.slice(2)))
+    return dumpOfRows(rows, await driftIn(keys, rows))
   } finally {
     client.destroy()
   }
 }
 
-function letterOf(id: string, { r, h, b }: Record<string, Buffer>): Letter {
-  const [row, lines] = [r!, h!.toString().split('\n')]
-  const reason = row.readInt8(place.reason)
-  const strings = row.readUInt32LE(place.lengths) + row.readUInt32LE(place.lengths + 4)
-  const stored: Stored = {
+async function rowOf(keys: Keys, id: string): Promise<RawRow> {
+  const { r, x, o, b } = await keys.hash(`l:${id}`)
+  const text = (field: Buffer | undefined): string => field?.toString().slice(sealLength) ?? ''
+  const cells = JSON.parse(text(r)) as (string | number | false)[]
+  return {
     id,
-    state: states[row.readInt8(place.state)]!,
-    ...(reason < 0 ? {} : { reason: reasons[reason]! }),
-    epoch: row.readDoubleLE(place.epoch),
-    retries: row.readDoubleLE(place.retries),
-    maxRetries: row.readDoubleLE(place.maxRetries),
-    sha: b ? shaOf(b.subarray(crcLength)) : 'no body',
-    actions: lines.map((line) => actions[(JSON.parse(line) as number[])[2]!]!),
+    queue: String(cells[cell.queue]),
+    state: Number(cells[cell.state]),
+    reason: cells[cell.reason] === false ? null : String(cells[cell.reason]),
+    epoch: Number(cells[cell.epoch]),
+    retries: Number(cells[cell.retries]),
+    rest: text(x),
+    origin: o ? text(o) : null,
+    bytes: b ? b.subarray(bytesSealLength) : null,
+    later: await keys.list(`h:${id}`),
   }
-  return { queue: row.toString('utf8', place.lengths + 8 + strings), stored }
 }
 
-function countBy(
-  letters: readonly Letter[],
-  keyOf: (letter: Letter) => string,
-): Record<string, number> {
-  const counts: Record<string, number> = {}
-  for (const letter of letters) counts[keyOf(letter)] = (counts[keyOf(letter)] ?? 0) + 1
-  return counts
-}
-
-/** Index entries that contradict the letters. */
-async function driftIn(keys: Keys, letters: readonly Letter[]): Promise<string[]> {
+/** Index entries that contradict the rows, and histories without a letter. */
+async function driftIn(keys: Keys, rows: readonly RawRow[]): Promise<string[]> {
   const listedIn = async (pattern: string): Promise<string[]> => {
     const entries: string[] = []
     for (const key of await keys.matching(pattern))
       for (const id of await keys.members(key)) entries.push(`${key} has ${id}`)
     return entries
   }
-  const listed = new Set(await listedIn('i:*'))
-  const expected = new Set(
-    letters.map(
-      ({ queue, stored }) => `i:${states.indexOf(stored.state)}:${queue} has ${stored.id}`,
-    ),
-  )
-  const isActive = ({ state }: Stored): boolean => state === 'pending' || state === 'retrying'
-  const active = new Set(
-    letters
-      .map(({ stored }) => stored)
-      .filter(isActive)
-      .map(({ id }) => id),
-  )
+  const listed = await listedIn('i:*')
+  const expected = new Set(rows.map(({ id, state, queue }) => `i:${state}:${queue} has ${id}`))
+  const active = new Set(rows.filter(({ state }) => state < 2).map(({ id }) => id))
   const due = await listedIn('d:*')
+  const ids = new Set(rows.map(({ id }) => id))
+  const histories = await keys.matching('h:*')
   return [
-    ...[...listed].filter((line) => !expected.has(line)).map((line) => `${line}, its row does not`),
-    ...[...expected].filter((line) => !listed.has(line)).map((line) => `not so: ${line}`),
+    ...listed.filter((line) => !expected.has(line)).map((line) => `${line}, its row does not`),
+    ...[...expected].filter((line) => !listed.includes(line)).map((line) => `not so: ${line}`),
     ...due.filter((line) => !active.has(line.split(' has ')[1]!)).map((line) => `still ${line}`),
+    ...histories.filter((key) => !ids.has(key.slice(2))).map((key) => `${key} without a letter`),
   ]
 }

@@ -1,10 +1,8 @@
 import { RedriveError } from '../../src/errors.ts'
 import type { DeadLetter, Json } from '../../src/letter/letter.ts'
 import type { Change } from '../../src/letter/moves.ts'
-import { applyByPage } from '../../src/stores/apply-all.ts'
 import type { LetterFilter, LetterQuery } from '../../src/letter/query.ts'
 import type {
-  BulkRequest,
   Capacity,
   ClaimRequest,
   LeaseRef,
@@ -121,10 +119,6 @@ export class SimStore implements Store {
       (results) => runObserver.answered(caller.name, changes, results),
     )
     return settles ? answer.finally(() => caller.settling--) : answer
-  }
-
-  applyAll(request: BulkRequest) {
-    return applyByPage(this, request)
   }
 
   remove(which: LetterFilter) {

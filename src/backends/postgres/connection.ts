@@ -4,14 +4,7 @@ import { RedriveError } from '../../errors.ts'
 import type { Address, PoolInternals } from './address.ts'
 import { isCollision, isLost, toRedriveError } from './errors.ts'
 import { answerTimeoutMs, queryRows, sendQuery, type Cells } from './query.ts'
-import {
-  begin,
-  beginPlainly,
-  beginSnapshot,
-  durableCommit,
-  setForSession,
-  setLocally,
-} from './settings.ts'
+import { begin, beginSnapshot, durableCommit, setForSession, setLocally } from './settings.ts'
 import type { Tenant } from './tenant.ts'
 import { Transaction } from './transaction.ts'
 
@@ -38,7 +31,7 @@ export interface ConnectionOptions {
   tenant: Tenant
   /** Splits the connections into a pool for each side. Default: false, one pool serves both. */
   separateSides?: boolean
-  /** Planner settings for `execute` and the hot side, as in `enable_seqscan = off`. */
+  /** Planner settings for `execute`, as in `enable_seqscan = off`. */
   plannerSettings?: readonly string[]
 }
 
@@ -117,8 +110,6 @@ export class PostgresConnection {
     if ('pool' in server) return { hot: server.pool, cold: server.pool }
     const hotSize = separateSides ? Math.ceil(poolSize / 2) : poolSize
     const hot = this.#createPool(server.url, hotSize)
-    if (this.#plannerSettings.length > 0)
-      hot.on('connect', (client) => void this.#prepareSession(client))
     return { hot, cold: separateSides ? this.#createPool(server.url, poolSize - hotSize) : hot }
   }
 
@@ -137,6 +128,8 @@ export class PostgresConnection {
       allowExitOnIdle: true,
     })
     pool.on('error', ignoreError)
+    if (this.#plannerSettings.length > 0)
+      pool.on('connect', (client) => void this.#prepareSession(client))
     return pool
   }
 
@@ -190,7 +183,7 @@ export class PostgresConnection {
     return this.#retry('hot', repeatable, (client) => {
       if (this.#sessions.has(client) && !this.#commitsDurably)
         return this.#executePrepared(client, sql, values)
-      const beginning = this.#begin(client) + setLocally(this.#plannerSettings)
+      const beginning = this.#begin() + setLocally(this.#plannerSettings)
       // Boxed, so that COMMIT is sent without waiting for the rows.
       const work = async (tx: Transaction): Promise<{ rows: Promise<Cells[]> }> => ({
         rows: tx.rows(sql, values),
@@ -220,14 +213,12 @@ export class PostgresConnection {
     { snapshot = false, repeatable = snapshot }: TransactionOptions = {},
   ): Promise<T> {
     const attempt = (client: PoolClient): Promise<T> =>
-      this.#transact(client, snapshot ? beginSnapshot : this.#begin(client), work)
+      this.#transact(client, snapshot ? beginSnapshot : this.#begin(), work)
     return this.#retry(side, repeatable, attempt)
   }
 
-  /** A session of ours has the settings already. */
-  #begin(client: PoolClient): string {
-    const beginning = this.#sessions.has(client) ? beginPlainly : begin
-    return this.#commitsDurably ? beginning + durableCommit : beginning
+  #begin(): string {
+    return this.#commitsDurably ? begin + durableCommit : begin
   }
 
   async #transact<T>(

@@ -55,11 +55,8 @@ export interface LimiterStatus {
  */
 export class Limiter {
   readonly #options: LimiterOptions
-  /**
-   * Start of each run, by the letter as claimed: a letter may have two runs, one of them released
-   * with a handler that ignores its signal.
-   */
-  readonly #inFlight = new Map<DeadLetter, number>()
+  /** Start of each run. A letter may have two: a released one whose handler ignores its signal. */
+  readonly #inFlight = new Map<string, number>()
   #breaker: BreakerState = closedBreaker
   #concurrency: ConcurrencyState = unlimited
   #bucket: BucketState
@@ -112,7 +109,7 @@ export class Limiter {
     const { clock, settings } = this.#options
     const { budget, breaker } = settings()
     const atMs = clock.mono()
-    this.#inFlight.set(letter, atMs)
+    this.#inFlight.set(runKey(letter), atMs)
     if (budget) this.#bucket = spend(this.#bucket, this.#ownShare(budget), atMs)
     if (breaker !== false && this.#breaker.kind !== 'closed')
       this.#setBreaker(
@@ -124,9 +121,10 @@ export class Limiter {
     const { clock, settings, maxConcurrent } = this.#options
     const { breaker, concurrency } = settings()
     const atMs = clock.mono()
-    const startedMs = this.#inFlight.get(letter) ?? atMs
+    const run = runKey(letter)
+    const startedMs = this.#inFlight.get(run) ?? atMs
     const inFlight = this.#inFlight.size
-    this.#inFlight.delete(letter)
+    this.#inFlight.delete(run)
     if (breaker !== false)
       this.#setBreaker(stepBreaker(this.#breaker, breakerEvent(letter.id, result, atMs), breaker))
     if (concurrency === false || (result.kind !== 'resolved' && result.kind !== 'failed')) return
@@ -168,6 +166,10 @@ export class Limiter {
     const { clock } = this.#options
     return { until: toTimestamp(clock.now() + this.#breaker.untilMs - clock.mono()) }
   }
+}
+
+function runKey({ id, epoch }: DeadLetter): string {
+  return `${id}:${epoch}`
 }
 
 function breakerEvent(letterId: string, result: RunResult, atMs: number): BreakerEvent {

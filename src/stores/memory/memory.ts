@@ -1,4 +1,3 @@
-import { applyByPage } from '../apply-all.ts'
 import { Watchers } from '../../backends/watchers.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
@@ -34,8 +33,6 @@ import { toTimestamp } from '../../letter/time.ts'
 import type {
   AddResult,
   ApplyResult,
-  BulkRequest,
-  BulkResult,
   Capacity,
   Claim,
   ClaimRequest,
@@ -220,10 +217,6 @@ class MemoryStore implements Store {
     const results = changes.map((change) => this.#applyOne(change))
     await this.#finish(changes.length)
     return results
-  }
-
-  applyAll(request: BulkRequest): Promise<BulkResult> {
-    return applyByPage(this, request)
   }
 
   async remove(which: LetterFilter): Promise<number> {

@@ -61,7 +61,7 @@ export function follow(
 function reportChanges(
   store: Store,
   feeder: Feeder,
-): Pick<Store, 'add' | 'claim' | 'apply' | 'applyAll' | 'remove' | 'keep'> {
+): Pick<Store, 'add' | 'claim' | 'apply' | 'remove' | 'keep'> {
   return {
     async add(letters, capacity) {
       const results = await store.add(letters, capacity)
@@ -85,11 +85,6 @@ function reportChanges(
       const written = changes.filter((_, at) => results[at] === 'written')
       feeder.queueChanges(written.map(({ id }) => id))
       return results
-    },
-    async applyAll(request) {
-      const result = await store.applyAll(request)
-      if (result.written > 0) feeder.requestComparison()
-      return result
     },
     async remove(filter) {
       const removed = await store.remove(filter)

@@ -1,5 +1,4 @@
 import type { ClientOptions } from '@opensearch-project/opensearch'
-import { applyByPage } from '../apply-all.ts'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
@@ -13,8 +12,6 @@ import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
 import type {
   AddResult,
   ApplyResult,
-  BulkRequest,
-  BulkResult,
   Capacity,
   Claim,
   ClaimRequest,
@@ -261,10 +258,6 @@ class DocumentStore implements OpenSearchStore {
 
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     return this.#run((context) => apply(context, structuredClone(changes)))
-  }
-
-  applyAll(request: BulkRequest): Promise<BulkResult> {
-    return applyByPage(this, request)
   }
 
   async remove(filter: LetterFilter): Promise<number> {

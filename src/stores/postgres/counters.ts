@@ -11,92 +11,38 @@ import {
   priorityCode,
   type Cell,
 } from '../rows/codes.ts'
-import { addTo, type Delta } from '../rows/deltas.ts'
+import { addTo, type Delta, type Deltas } from '../rows/deltas.ts'
 import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { QueueNames } from './queue-names.ts'
 import { fromText, toText } from './text.ts'
 
-const counterColumns = 'kind, queue, name, code, slot, n, retries, max_retries, backoff_ms'
+const growCounters = `INSERT INTO @counters AS c (kind, queue, name, code, slot, n, retries, max_retries, backoff_ms)
+  SELECT kind, queue, name, code, $5::bigint, n, retries, max_retries, backoff_ms FROM unnest($1::smallint[], $2::int[],
+    $3::text[], $4::int[], $6::bigint[], $7::bigint[], $8::bigint[], $9::float8[])
+    AS d(kind, queue, name, code, n, retries, max_retries, backoff_ms)
+  ON CONFLICT (kind, queue, name, code, slot) DO UPDATE SET n = c.n + excluded.n, retries = c.retries + excluded.retries,
+    max_retries = greatest(c.max_retries, excluded.max_retries), backoff_ms = c.backoff_ms + excluded.backoff_ms`
 
-const addToCounter = `ON CONFLICT (kind, queue, name, code, slot) DO UPDATE SET n = c.n + excluded.n,
-    retries = c.retries + excluded.retries, max_retries = greatest(c.max_retries, excluded.max_retries),
-    backoff_ms = c.backoff_ms + excluded.backoff_ms`
-
-/** What `countMoves` reads of the letters that a statement wrote. */
-interface Moves {
-  /**
-   * A table with `queue`, `old_code` and `new_code` (see `codeOf`; null: none), `old_group`,
-   * `new_group`, `old_tags`, `new_tags`, and `priority`, `retries`, `backoff_ms` for the totals.
-   */
-  from: string
-  /** SQL for the codes of the actions that are counted: an array, for rows `g` of `from`. */
-  actions: string
-  /** The parameter of the counter slot. */
-  slot: string
+/** Writes the deltas in key order, right before the commit. */
+export function writeDeltas(tx: Transaction, slot: number, deltas: Deltas): void {
+  const changed = deltas.changed()
+  if (changed.length > 0) void addDeltas(tx, slot, changed)
 }
 
-/**
- * SQL for the last part of a WITH: adds what a statement wrote to the counters. Letters are grouped
- * first, since most letters of a batch are counted alike.
- */
-export function countMoves({ from, actions, slot }: Moves): string {
-  return `g AS MATERIALIZED (
-    SELECT queue, old_code, new_code, old_group, new_group, priority, count(*) AS n,
-      sum(retries)::bigint AS retries, max(retries) AS most, sum(backoff_ms) AS backoff_ms
-    FROM ${from} GROUP BY 1, 2, 3, 4, 5, 6),
-  d AS (
-    SELECT kind, queue, name, code, sum(n)::bigint AS n, sum(retries)::bigint AS retries, max(most) AS most,
-      sum(backoff_ms) AS backoff_ms
-    FROM (
-      SELECT v.kind, g.queue, v.name, v.code, v.n, 0::bigint AS retries, 0::bigint AS most, 0::float8 AS backoff_ms
-      FROM g CROSS JOIN LATERAL (VALUES (${counter.cell}, '', g.new_code, g.n), (${counter.cell}, '', g.old_code, -g.n),
-        (${counter.group}, g.new_group, g.new_code, g.n), (${counter.group}, g.old_group, g.old_code, -g.n))
-        AS v(kind, name, code, n)
-      UNION ALL SELECT ${counter.total}, g.queue, '', a * 4 + g.priority, g.n, g.retries, g.most, g.backoff_ms
-      FROM g CROSS JOIN LATERAL unnest(${actions}) AS a
-      UNION ALL SELECT ${counter.tag}, m.queue, t.tag, v.code, v.n, 0, 0, 0
-      FROM ${from} m CROSS JOIN LATERAL (VALUES (m.new_tags, m.new_code, 1), (m.old_tags, m.old_code, -1))
-        AS v(tags, code, n) CROSS JOIN LATERAL (SELECT DISTINCT unnest(v.tags) AS tag) AS t
-      WHERE m.new_tags IS NOT NULL OR m.old_tags IS NOT NULL) AS s
-    WHERE code IS NOT NULL GROUP BY 1, 2, 3, 4 HAVING sum(n) <> 0),
-  counted AS (
-    INSERT INTO @counters AS c (${counterColumns})
-    SELECT kind, queue, name, code, ${slot}::bigint, n, retries, most, backoff_ms FROM d ORDER BY 1, 2, 3, 4
-    ${addToCounter})`
-}
-
-/** SQL that adds deltas to the counters. Their parameters begin at `$first`: see `deltaValues`. */
-export function addDeltasStatement(first: number): string {
-  const types = ['smallint', 'int', 'text', 'int', 'bigint', 'bigint', 'bigint', 'float8']
-  const arrays = types.map((type, index) => `$${first + 1 + index}::${type}[]`)
-  return `INSERT INTO @counters AS c (${counterColumns})
-  SELECT kind, queue, name, code, $${first}::bigint, n, retries, max_retries, backoff_ms
-  FROM unnest(${arrays.join(', ')}) AS d(kind, queue, name, code, n, retries, max_retries, backoff_ms)
-  ${addToCounter}`
-}
-
-/** The parameters of `addDeltasStatement`, in the order of the keys. */
-export function deltaValues(slot: number, deltas: readonly Delta[]): unknown[] {
+function addDeltas(tx: Transaction, slot: number, deltas: Delta[]): Promise<unknown> {
   const all = deltas.toSorted(byKey)
-  return [
-    slot,
+  return tx.rows(growCounters, [
     all.map(({ kind }) => kind),
     all.map(({ queue }) => queue),
     all.map(({ name }) => toText(name)),
     all.map(({ code }) => code),
+    slot,
     all.map(({ n }) => n),
     all.map(({ retries }) => retries),
     all.map(({ maxRetries }) => maxRetries),
     all.map(({ backoffMs }) => backoffMs),
-  ]
-}
-
-const growCounters = addDeltasStatement(1)
-
-/** Writes the deltas, right before the commit. */
-export function writeDeltas(tx: Transaction, slot: number, deltas: readonly Delta[]): void {
-  if (deltas.length > 0) void tx.rows(growCounters, deltaValues(slot, deltas))
+  ])
 }
 
 function byKey(a: Delta, b: Delta): number {
@@ -176,7 +122,7 @@ export async function writeTotals(
   const work = async (tx: Transaction): Promise<void> => {
     const keys = [counter.total, all.map(({ queue }) => queue), all.map(({ code }) => code)]
     void tx.rows(dropTotals, keys)
-    writeDeltas(tx, slot, all)
+    void addDeltas(tx, slot, all)
   }
   await connection.transaction('cold', work, { repeatable: true })
 }
@@ -241,7 +187,7 @@ async function merge(tx: Transaction, slot: number, keys: Key[]): Promise<void> 
     else addTo(sum, { n, retries, maxRetries, backoffMs })
   }
   const left = [...sums.values()].filter(({ n }) => n !== 0)
-  writeDeltas(tx, slot, left)
+  if (left.length > 0) void addDeltas(tx, slot, left)
 }
 
 /**

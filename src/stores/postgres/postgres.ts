@@ -1,26 +1,29 @@
+import { copyOf } from '../../letter/copy.ts'
 import { systemClock } from '../../clock/clock.ts'
 import { checkKeys } from '../../check/keys.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
-import { encodeChange, type RowChange } from '../rows/change.ts'
-import { decodeLetter, decodeOriginal } from '../rows/decode.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import { resolved } from '../rows/codes.ts'
 import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
 import { Lifetime } from '../lifetime.ts'
+import { pack } from '../rows/pack.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { searchOf } from '../search.ts'
+import { packStored } from '../rows/stored.ts'
+import { unpack, unpackOriginal } from '../rows/unpack.ts'
 import { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { isRefusal } from '../../backends/postgres/errors.ts'
 import { inspect } from '../../backends/postgres/inspect.ts'
 import { Notifications } from '../../backends/postgres/notifications.ts'
 import type { Queryable } from '../../backends/postgres/query.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { Watchers } from '../../backends/watchers.ts'
 import type {
   AddResult,
   ApplyResult,
-  BulkRequest,
-  BulkResult,
   Capacity,
   Claim,
   ClaimRequest,
@@ -34,21 +37,18 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import { addRequestOf } from './add.ts'
-import { Adder } from './adder.ts'
+import { addIn, candidatesOf, type AddRequest } from './add.ts'
 import { storeAddressOf, type StoreAddress } from './address.ts'
-import { applyChanges, renewLeases, type Renewal } from './apply.ts'
-import { applyAll } from './bulk.ts'
+import { applyIn, renewIn, type Renewal } from './apply.ts'
 import type { StoreContext } from './context.ts'
-import { claim } from './claim.ts'
+import { claimIn, queuesOf } from './claim.ts'
 import { readTotals, writeTotals } from './counters.ts'
 import { dropBefore, type DroppedMonths } from './drop-months.ts'
 import { find } from './find.ts'
-import { incomingOf, keep, stored } from './keep.ts'
+import { keep, stored } from './keep.ts'
 import { findSchemaProblem, prepare } from './opening.ts'
 import { monthCreator } from './partitions.ts'
 import { optionKeys, type PostgresStoreOptions } from './options.ts'
-import { plannerSettings } from './planner.ts'
 import { QueueNames } from './queue-names.ts'
 import { readLetters } from './read-letters.ts'
 import { postgresRecords } from './records.ts'
@@ -80,8 +80,10 @@ export interface PostgresStore extends Store {
   dropBefore(month: string): Promise<DroppedMonths>
 }
 
-/** The maximum number of changes or ids in one statement. */
+/** The maximum number of letters, changes or ids in one transaction. */
 const maxItems = 256
+/** Payload bytes that count as one more letter in a batch. */
+const bytesPerItem = 64 * 1024
 
 /** A store in a schema of a Postgres database, for any number of processes and machines. */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
@@ -100,12 +102,12 @@ class PostgresLetterStore implements PostgresStore {
   readonly records: Records
   readonly #address: StoreAddress
   readonly #connection: PostgresConnection
-  readonly #context: StoreContext
+  readonly #books: StoreContext
   readonly #notifications: Notifications
   readonly #watchers = new Watchers()
   readonly #slots: CounterSlots
-  readonly #adder: Adder
-  readonly #changes: Batcher<RowChange[], ApplyResult[]>
+  readonly #adds: Batcher<AddRequest[], AddResult[]>
+  readonly #changes: Batcher<readonly Change[], ApplyResult[]>
   readonly #renewals: Batcher<Renewal[], boolean[]>
   readonly #life = new Lifetime('postgres', {
     release: () => this.#connection.disconnect(),
@@ -118,13 +120,7 @@ class PostgresLetterStore implements PostgresStore {
     const own = options.clock
     this.#address = storeAddressOf(options)
     const address = this.#address
-    const connection = new PostgresConnection({
-      address,
-      clock,
-      tenant,
-      separateSides: true,
-      plannerSettings,
-    })
+    const connection = new PostgresConnection({ address, clock, tenant, separateSides: true })
     this.#connection = connection
     this.#notifications = new Notifications({
       connection,
@@ -133,7 +129,7 @@ class PostgresLetterStore implements PostgresStore {
       onNotification: () => this.#watchers.notify(),
     })
     this.#slots = new CounterSlots(connection, clock)
-    this.#context = {
+    this.#books = {
       connection,
       clock,
       queues: new QueueNames(connection),
@@ -143,7 +139,7 @@ class PostgresLetterStore implements PostgresStore {
     }
     this.records = postgresRecords((work) => this.#use(work))
     const batches = { maxInFlight: 2, maxBatchCost: maxItems }
-    this.#adder = new Adder(this.#context)
+    this.#adds = new Batcher(batches, (calls) => runBatch(calls, (some) => this.#addAll(some)))
     this.#changes = new Batcher(batches, (calls) => runBatch(calls, (some) => this.#applyAll(some)))
     this.#renewals = new Batcher({ maxInFlight: 1, maxBatchCost: maxItems }, (calls) =>
       runBatch(calls, (some) => this.#renewAll(some)),
@@ -152,8 +148,8 @@ class PostgresLetterStore implements PostgresStore {
 
   open(): Promise<void> {
     return this.#life.open(async () => {
-      this.#context.queues.forget()
-      const now = (): number => this.#context.clock.now()
+      this.#books.queues.forget()
+      const now = (): number => this.#books.clock.now()
       const byMonth = await prepare(this.#connection, this.#address, now())
       this.#createMonths = byMonth ? monthCreator(this.#connection, now) : undefined
       await this.#createMonths?.()
@@ -172,13 +168,38 @@ class PostgresLetterStore implements PostgresStore {
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     return this.#use(async () => {
       this.#startCreatingMonths()
-      return this.#adder.add(letters, capacity)
+      const wanted = addRequestsOf(letters, capacity)
+      const send = (some: readonly AddRequest[]): Promise<AddResult[]> =>
+        this.#adds.call([...some], sumOf(some.map(costOf)))
+      return sendInParts(wanted, maxItems, send, costOf)
     })
   }
 
   /** Runs in the background: months are created long before they are needed. */
   #startCreatingMonths(): void {
     if (this.#createMonths) void this.#life.track(this.#createMonths())
+  }
+
+  /** Adds the letters of several calls. */
+  async #addAll(calls: AddRequest[][]): Promise<AddResult[][]> {
+    const all = calls.flat()
+    const results = all.some(mayEvictOwnLetters)
+      ? await sendInParts(all, 1, (some) => this.#addSome(some))
+      : await this.#addSome(all)
+    return splitResults(results, calls)
+  }
+
+  async #addSome(wanted: readonly AddRequest[]): Promise<AddResult[]> {
+    const candidates = await candidatesOf(this.#books, wanted)
+    const { results, shouldWake } = await this.#write((tx, slot) =>
+      addIn(this.#books, tx, candidates, slot),
+    )
+    if (await shouldWake) this.#wake()
+    return results
+  }
+
+  #write<T>(work: (tx: Transaction, slot: number) => Promise<T>): Promise<T> {
+    return this.#slots.use((slot) => this.#connection.transaction('hot', (tx) => work(tx, slot)))
   }
 
   within(client: Queryable): Pick<Store, 'add'> {
@@ -190,7 +211,7 @@ class PostgresLetterStore implements PostgresStore {
             context,
             client,
             this.#notifications.channel,
-            letters.map((letter) => addRequestOf(letter, capacity)),
+            addRequestsOf(letters, capacity),
           )
         }),
     }
@@ -201,7 +222,7 @@ class PostgresLetterStore implements PostgresStore {
       const found = await readLetters(context, ids, 'whole')
       return ids.flatMap((id) => {
         const kept = found.get(id)
-        return kept ? [decodeLetter(kept)] : []
+        return kept ? [unpack(kept)] : []
       })
     })
   }
@@ -209,7 +230,7 @@ class PostgresLetterStore implements PostgresStore {
   original(id: string): Promise<Payload | undefined> {
     return this.#use(async (context) => {
       const kept = (await readLetters(context, [id], 'captured')).get(id)
-      return kept && decodeOriginal(kept)
+      return kept && unpackOriginal(kept)
     })
   }
 
@@ -241,7 +262,10 @@ class PostgresLetterStore implements PostgresStore {
 
   keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
     return this.#use((context) => {
-      const incoming = letters.map(incomingOf)
+      const incoming = letters.map((one) => ({
+        packed: packStored(one),
+        edit: one.original ? one.letter.payload.bytes : null,
+      }))
       const ids = new Set(letters.map(({ letter }) => letter.id))
       const most = ids.size === letters.length ? maxItems : 1
       return sendInParts(incoming, most, (some) => keep(context, some))
@@ -258,7 +282,15 @@ class PostgresLetterStore implements PostgresStore {
   claim(request: ClaimRequest): Promise<Claim> {
     return this.#use(async (context) => {
       checkLease(request.leaseMs)
-      return claim(context, request)
+      const queues = await queuesOf(context, request)
+      const { letters, nextDueMs } = await this.#write((tx, slot) =>
+        claimIn(context, tx, request, queues, slot),
+      )
+      const next = await nextDueMs
+      const claimed = letters.map(unpack)
+      return next === undefined
+        ? { letters: claimed }
+        : { letters: claimed, nextDueAt: toTimestamp(next) }
     })
   }
 
@@ -271,23 +303,25 @@ class PostgresLetterStore implements PostgresStore {
   }
 
   async #renewAll(calls: Renewal[][]): Promise<boolean[][]> {
-    return splitResults(await renewLeases(this.#context, calls.flat()), calls)
+    const work = (tx: Transaction): Promise<boolean[]> => renewIn(this.#books, tx, calls.flat())
+    return splitResults(
+      await this.#connection.transaction('hot', work, { repeatable: true }),
+      calls,
+    )
   }
 
   apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     return this.#use(() =>
-      sendInParts(changes.map(encodeChange), maxItems, (some) =>
-        this.#changes.call([...some], some.length),
-      ),
+      sendInParts(changes, maxItems, (some) => this.#changes.call(copyOf(some), some.length)),
     )
   }
 
-  async #applyAll(calls: RowChange[][]): Promise<ApplyResult[][]> {
-    return splitResults(await applyChanges(this.#context, calls.flat()), calls)
-  }
-
-  applyAll(request: BulkRequest): Promise<BulkResult> {
-    return this.#use((context) => applyAll(this, context, request))
+  async #applyAll(calls: (readonly Change[])[]): Promise<ApplyResult[][]> {
+    const { results, shouldWake } = await this.#write((tx, slot) =>
+      applyIn(this.#books, tx, calls.flat(), slot),
+    )
+    if (await shouldWake) this.#wake()
+    return splitResults(results, calls)
   }
 
   remove(which: LetterFilter): Promise<number> {
@@ -336,8 +370,24 @@ class PostgresLetterStore implements PostgresStore {
   }
 
   #use<T>(work: (context: StoreContext) => T | Promise<T>): Promise<T> {
-    return this.#life.run(() => work(this.#context))
+    return this.#life.run(() => work(this.#books))
   }
 }
 
+function addRequestsOf(
+  letters: readonly DeadLetter[],
+  capacity: Capacity | undefined,
+): AddRequest[] {
+  return letters.map((letter) => ({ packed: pack(letter), capacity }))
+}
+
+function costOf({ packed }: AddRequest): number {
+  return 1 + Math.floor(packed[4].byteLength / bytesPerItem)
+}
+
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, n) => sum + n, 0)
+
+/** Whether making room may evict a letter that another letter of the batch adds or depends on. */
+const mayEvictOwnLetters = ({ packed, capacity }: AddRequest): boolean =>
+  capacity?.overflow === 'evict-resolved' &&
+  (packed[0][1] === resolved || packed[6]?.dependsOn !== undefined)

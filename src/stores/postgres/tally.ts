@@ -1,5 +1,6 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
+import type { Place } from '../search.ts'
 import { needsReading } from '../rows/source-key.ts'
 import {
   grow,
@@ -10,10 +11,13 @@ import {
   type CodedKey,
   type UncountedKey,
 } from '../rows/tally.ts'
+import { unpackSummary } from '../rows/unpack.ts'
+import { matches } from '../../letter/query.ts'
 import type { StoreContext } from './context.ts'
 import { readNamedCounts, readCells } from './counters.ts'
 import { cellTest, codesOf, conditionOf } from './filter.ts'
-import { planQuery, scanLetters } from './find.ts'
+import { searchStep, resolveFilter } from './find.ts'
+import { readLetters } from './read-letters.ts'
 import { fromText } from './text.ts'
 
 type Counted = Map<string, number>
@@ -57,7 +61,7 @@ async function countByScan(
 ): Promise<Counted> {
   const values: unknown[] = []
   const condition = conditionOf(filter, await codesOf(context, filter), values)
-  const tags = by === 'tag' ? 'CROSS JOIN LATERAL (SELECT DISTINCT unnest(l.tags) AS tag) AS t' : ''
+  const tags = by === 'tag' ? 'JOIN @tags t ON t.id = l.id' : ''
   const sql = `SELECT ${columns[by]}, count(*) FROM @letters l ${tags} WHERE ${condition} GROUP BY 1`
   const rows = (await context.connection.read(sql, values, { timeoutMs: scanTimeoutMs })) as [
     number | string,
@@ -83,9 +87,17 @@ async function countByReading(
   filter: LetterFilter,
 ): Promise<Counted> {
   const counted: Counted = new Map()
-  const query = await planQuery(context, filter, 'oldest')
-  for await (const letters of scanLetters(context, query, stepLetters))
-    for (const letter of letters) for (const value of valuesOf(letter, by)) grow(counted, value, 1)
+  const query = await resolveFilter(context, { filter, order: 'oldest' })
+  let after: Place | undefined
+  do {
+    const step = await searchStep(context, query, stepLetters, after)
+    const ids = step.entries.map(({ id }) => id)
+    for (const kept of (await readLetters(context, ids, 'summary')).values()) {
+      const letter = unpackSummary(kept)
+      if (matches(letter, filter)) for (const value of valuesOf(letter, by)) grow(counted, value, 1)
+    }
+    after = step.next
+  } while (after)
   return counted
 }
 

@@ -1,24 +1,25 @@
-import { RedriveError } from '../../errors.ts'
-import { inHistory } from '../../letter/history.ts'
-import type { DeadLetter, HistoryEntry } from '../../letter/letter.ts'
-import { toMs } from '../../letter/time.ts'
+import { Batcher } from '../../backends/batcher.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
+import type { Argument } from '../../backends/redis/connection.ts'
 import type { AddResult, Capacity, KeepResult, StoredLetter } from '../../store.ts'
-import { toText, type Argument, type Reply } from '../../backends/redis/connection.ts'
-import { actionCode, categoryCode, recoverabilityCode, severityCode } from '../rows/codes.ts'
-import { at } from '../rows/columns.ts'
-import { encodeLetter, factsOf } from '../rows/encode.ts'
-import { encodeEntry } from '../rows/history-column.ts'
-import { keyHash } from '../rows/key-hash.ts'
-import { costOf, createBatcher, maxScriptItems, sendInChunks } from './chunks.ts'
-import { maxNumber, maxReads, type StoreContext } from './context.ts'
-import { encodeBytes, encodeFields } from './encode.ts'
+import { sendInChunks, maxScriptItems } from './chunks.ts'
+import { maxReads, costOf, type StoreContext } from './context.ts'
+import { keepArguments } from './packing.ts'
 import { scripts } from './scripts.ts'
+import { maxInFlight, splitReplies } from './batches.ts'
+import { addArguments, addedOf, type Added } from './script-arguments.ts'
 
 export type Add = (letters: readonly DeadLetter[], capacity?: Capacity) => Promise<AddResult[]>
 
 export function createAdder(context: StoreContext): Add {
-  const adding = createBatcher<Argument[], Added>(async (requests) =>
-    (await context.runMove(scripts.add, [context.now(), ...requests.flat()])).map(decodeAdded),
+  const adding = new Batcher<Argument[][], Added[]>(
+    { maxInFlight, maxBatchCost: maxScriptItems },
+    async (requests) =>
+      splitReplies(
+        requests,
+        await context.runMove(scripts.add, [context.now(), ...requests.flat(2)]),
+        addedOf,
+      ),
   )
 
   /**
@@ -28,7 +29,7 @@ export function createAdder(context: StoreContext): Add {
    */
   const makeRoom = async (request: Argument[], maxItems: number): Promise<AddResult> => {
     let evicted = 0
-    for (let reads = 0; reads < maxReads; reads++) {
+    for (let looks = 0; looks < maxReads; looks++) {
       const [result] = await adding.call([request])
       if (result!.kind === 'added')
         return { kind: 'added', evicted: evicted + (result!.evicted ?? 0) }
@@ -47,14 +48,17 @@ export function createAdder(context: StoreContext): Add {
   return (letters, capacity) =>
     sendInChunks(
       letters,
-      async (some, cost) => {
-        const requests = some.map((letter) => encodeAdd(letter, capacity))
+      maxScriptItems,
+      async (some) => {
+        const requests = some.map((letter) => addArguments(letter, capacity))
+        const added = await adding.call(
+          requests,
+          some.reduce((sum, letter) => sum + letterCost(letter), 0),
+        )
         const results: AddResult[] = []
-        for (const [index, added] of (await adding.call(requests, cost)).entries())
+        for (const [at, one] of added.entries())
           results.push(
-            added.kind === 'overfull'
-              ? await makeRoom(requests[index]!, capacity!.maxItems)
-              : added,
+            one.kind === 'overfull' ? await makeRoom(requests[at]!, capacity!.maxItems) : one,
           )
         return results
       },
@@ -64,83 +68,6 @@ export function createAdder(context: StoreContext): Add {
 
 const letterCost = ({ payload }: DeadLetter): number => costOf(payload.bytes.length)
 
-/** The arguments of a letter for the script `add`. */
-function encodeAdd(letter: DeadLetter, capacity: Capacity | undefined): Argument[] {
-  const fields = encodeFields(encodeLetter(letter))
-  return [letter.id, encodeExtras(letter, capacity), String(fields.length), ...fields]
-}
-
-/** What only some letters need. Empty: nothing. */
-function encodeExtras(letter: DeadLetter, capacity: Capacity | undefined): string {
-  const { dependsOn = [], dedupeKey } = letter
-  if (dependsOn.length === 0 && dedupeKey === undefined && !capacity) return ''
-  return JSON.stringify({
-    ...(dependsOn.length > 0 ? { d: [...new Set(dependsOn)] } : {}),
-    ...(dedupeKey === undefined ? {} : { o: encodeOccurrence(letter, dedupeKey) }),
-    ...(capacity && letter.state !== 'archived'
-      ? { c: [limitOf(capacity), capacity.overflow === 'reject' ? 0 : 1] }
-      : {}),
-  })
-}
-
-/** Checked before it is sent: a script that fails halfway would leave other letters uncounted. */
-function limitOf({ maxItems }: Capacity): number {
-  if (Number.isNaN(maxItems))
-    throw new RedriveError('INVALID_INPUT', 'maxItems must be a number, got NaN')
-  return Math.min(maxItems, maxNumber)
-}
-
-/**
- * The queue and the hash of the dedupe key, and what an occurrence changes in the letter that holds
- * the key: see `occur` in `letter/moves.ts`. The history entry is in two parts: the script puts the
- * state of the letter between them, twice.
- */
-function encodeOccurrence(letter: DeadLetter, dedupeKey: string): object {
-  const { failure, category, severity, recoverability } = letter
-  const entry: HistoryEntry = {
-    at: letter.deadLetteredAt,
-    actor: letter.history[0]?.actor ?? 'capture',
-    action: 'occur',
-    from: null,
-    to: null,
-    failure: inHistory({ failure, category }),
-  }
-  const head = JSON.stringify([toMs(entry.at), entry.actor, actionCode(entry.action)]).slice(0, -1)
-  return {
-    q: letter.queue.toWellFormed(),
-    k: keyHash(dedupeKey).toString('base64url'),
-    c: categoryCode(category),
-    g: letter.fingerprint.toWellFormed(),
-    s: severityCode(severity),
-    r: recoverabilityCode(recoverability),
-    f: JSON.stringify(failure),
-    u: toMs(entry.at),
-    h: [`${head},`, encodeEntry(entry).slice(head.length + ',null,null'.length)],
-  }
-}
-
-/**
- * The result for a letter; `overfull` if so many letters must be evicted first that it takes
- * several steps.
- */
-type Added = AddResult | { kind: 'overfull'; excess: number }
-
-function decodeAdded(reply: Reply): Added {
-  const [kind, first, second] = reply as [Buffer, (Buffer | number)?, number?]
-  switch (kind.toString()) {
-    case 'a':
-      return first === 0 ? { kind: 'added' } : { kind: 'added', evicted: first as number }
-    case 'i':
-      return { kind: 'duplicate', of: toText(first), by: 'id', occurrences: second! }
-    case 'k':
-      return { kind: 'duplicate', of: toText(first), by: 'dedupeKey', occurrences: second! }
-    case 'm':
-      return { kind: 'overfull', excess: first as number }
-    default:
-      return { kind: 'full' }
-  }
-}
-
 /** Stores letters of another store unchanged. */
 export function keepLetters(
   context: StoreContext,
@@ -148,21 +75,12 @@ export function keepLetters(
 ): Promise<KeepResult[]> {
   return sendInChunks(
     letters,
+    maxScriptItems,
     async (some) => {
-      const replies = await context.runMove(scripts.keep, some.flatMap(encodeKeep))
+      const args = [context.now(), ...some.flatMap(keepArguments)]
+      const replies = await context.runMove(scripts.keep, args)
       return replies.map((reply) => (reply === 1 ? 'written' : 'conflict'))
     },
     ({ letter, original }) => letterCost(letter) + costOf(original?.bytes.length ?? 0),
   )
-}
-
-/** The arguments of a letter for the script `keep`. */
-function encodeKeep({ letter, original, waitsFor }: StoredLetter): Argument[] {
-  const encoded = encodeLetter(original ? { ...letter, payload: original } : letter)
-  if (original) encoded.row[at.edit] = JSON.stringify(factsOf(letter.payload))
-  const fields = encodeFields(encoded)
-  if (original) fields.push('eb', encodeBytes(letter.payload.bytes))
-  const waits = [...new Set(waitsFor)]
-  const counts = [letter.version, waits.length, fields.length].map(String)
-  return [letter.id, ...counts, ...waits, ...fields]
 }

@@ -3,20 +3,18 @@ import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import { Lifetime } from '../lifetime.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
-import { decodeLetter, decodeOriginal } from '../rows/decode.ts'
+import { unpack, unpackOriginal } from '../rows/unpack.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
 import { serverOf, settingsIn } from '../../backends/redis/address.ts'
 import { checkUrlOrClient } from '../../backends/injected-client.ts'
-import { checkSchema, inspect, refuseDangers } from '../../backends/redis/safety.ts'
+import { inspect, refuseDangers } from '../../backends/redis/safety.ts'
 import { isRefusal } from '../../backends/redis/errors.ts'
 import { RedisConnection, toText, type RedisClient } from '../../backends/redis/connection.ts'
 import type {
   AddResult,
   ApplyResult,
-  BulkRequest,
-  BulkResult,
   Capacity,
   Claim,
   ClaimRequest,
@@ -32,15 +30,20 @@ import type {
   DriftReport,
 } from '../../store.ts'
 import { createAdder, keepLetters, type Add } from './add-letters.ts'
-import { applyToAll } from './apply-all.ts'
-import { createApplier, type Apply } from './apply-changes.ts'
-import { claimLetters, createRenewer, type Renew } from './claim-letters.ts'
+import {
+  createApplier,
+  claimLetters,
+  createRenewer,
+  type Apply,
+  type Renew,
+} from './claim-letters.ts'
 import { createContext, type StoreContext } from './context.ts'
-import { decodeStored, loadLetter, loadOriginal } from './decode.ts'
-import { fetchLetters } from './fetch-letters.ts'
+import { fetchAll, storedOf } from './fetch-letters.ts'
 import { findLetters, removeLetters, tallyLetters } from './find-letters.ts'
+import { keptOf, originalOf } from './form.ts'
 import { checkDrift } from './fsck.ts'
 import { listen } from './listen.ts'
+import { migrate } from './migrate.ts'
 import { redisRecords } from './records.ts'
 import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
@@ -72,9 +75,6 @@ export interface RedisStoreOptions {
   /** The time limit of a call. Default: 5000. */
   timeoutMs?: number
 }
-
-/** Version 3 has one field per column. */
-const schemaVersion = 3
 
 const knownOptions = keysOf<RedisStoreOptions>({
   url: true,
@@ -145,7 +145,7 @@ class RedisLetterStore implements RedisStore {
     await this.#life.open(async () => {
       const inspection = await inspect(connection)
       refuseDangers(inspection, connection, this.#allowVolatile)
-      await checkSchema(connection, schemaVersion)
+      await migrate(this.#context)
       this.#durable = inspection.durable
     })
     if (this.#watchers.size > 0) this.#listen()
@@ -163,15 +163,15 @@ class RedisLetterStore implements RedisStore {
 
   get(ids: readonly string[]): Promise<DeadLetter[]> {
     return this.#do(async ({ connection }) => {
-      const found = await fetchLetters(connection, ids, 'whole')
-      return found.map(({ id, fields }) => decodeLetter(loadLetter(id, fields)))
+      const found = await fetchAll(connection, ids)
+      return found.map(({ id, fields }) => unpack(keptOf(id, fields)))
     })
   }
 
   original(id: string): Promise<Payload | undefined> {
     return this.#do(async ({ connection }) => {
-      const [found] = await fetchLetters(connection, [id], 'whole')
-      return found && decodeOriginal(loadOriginal(id, found.fields))
+      const [found] = await fetchAll(connection, [id])
+      return found && unpackOriginal(originalOf(id, found.fields))
     })
   }
 
@@ -196,8 +196,8 @@ class RedisLetterStore implements RedisStore {
 
   stored(ids: readonly string[]): Promise<StoredLetter[]> {
     return this.#do(async ({ connection }) => {
-      const found = await fetchLetters(connection, ids, 'whole')
-      return found.map(decodeStored)
+      const found = await fetchAll(connection, ids)
+      return found.map(({ id, fields }) => storedOf(id, fields))
     })
   }
 
@@ -221,10 +221,6 @@ class RedisLetterStore implements RedisStore {
 
   apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     return this.#do(() => this.#apply(changes))
-  }
-
-  applyAll(request: BulkRequest): Promise<BulkResult> {
-    return this.#do((context) => applyToAll(context, this, request))
   }
 
   remove(which: LetterFilter): Promise<number> {
@@ -256,14 +252,14 @@ class RedisLetterStore implements RedisStore {
   }
 
   health(): Promise<StoreHealth> {
-    const { connection, tag, lostWrites } = this.#context
+    const { connection, tag, lostWrites, search } = this.#context
     return this.#life.health(async () => {
       const { checks, dangers } = await inspect(connection)
       lostWrites.observe(
         Number(toText((await connection.send('HGET', `${tag}:meta`, 'moves')) ?? 0)),
       )
       const problems = this.#allowVolatile ? [] : dangers
-      problems.push(...lostWrites.problems())
+      problems.push(...lostWrites.problems(search.strays()))
       return { ok: problems.length === 0, checks, problems }
     })
   }

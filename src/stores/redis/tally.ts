@@ -1,7 +1,8 @@
 import { actions, partsOf, priorities, type Cell } from '../rows/codes.ts'
-import { among, cellCodes, grow, listed, passes, wordOf, type UncountedKey } from '../rows/tally.ts'
+import { among, cellCodes, grow, passes, wordOf, type UncountedKey } from '../rows/tally.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey, Total } from '../../store.ts'
+import { rowFilter } from './filter.ts'
 
 type CountedKey = Exclude<TallyKey, UncountedKey>
 
@@ -45,8 +46,7 @@ export function tallyOf(
 }
 
 function cellTest(filter: LetterFilter): (counted: Counted) => boolean {
-  const queues =
-    filter.queue === undefined ? undefined : listed(filter.queue).map((name) => name.toWellFormed())
+  const queues = rowFilter(filter).queues
   const wanted = cellCodes(filter)
   return ({ cell, queue }) => among(queues, queue) && passes(wanted, cell)
 }

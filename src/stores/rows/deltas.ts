@@ -1,4 +1,5 @@
 import { cellOf, codesPerQueue, counter, type Cell } from './codes.ts'
+import type { Row } from './row.ts'
 
 /** Sums over actions on letters. */
 export interface Sums {
@@ -17,7 +18,7 @@ export interface Delta extends Sums {
 }
 
 /** What a letter is counted by, except its tags. */
-type Counting = Omit<Cell, 'queue'> & { fingerprint: string }
+type Counting = Omit<Cell, 'queue'> & Pick<Row, 'fingerprint'>
 
 /**
  * Changes of the counts in one transaction. They are collected so that each row is written once.
@@ -37,12 +38,9 @@ export class Deltas {
     this.#delta(cellOf(queue, row), counter.tag, tag).n += n
   }
 
-  /** Adds an action on a letter to the totals, with its values after the action. */
-  total(
-    queue: number,
-    action: number,
-    { priority, retries, backoffMs }: { priority: number; retries: number; backoffMs: number },
-  ): void {
+  /** Adds an action on a letter to the totals. `row` is the letter after it. */
+  total(queue: number, action: number, row: Row): void {
+    const { priority, retries, backoffMs } = row
     this.totals(queue, action, priority, { n: 1, retries, maxRetries: retries, backoffMs })
   }
 

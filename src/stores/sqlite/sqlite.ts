@@ -8,8 +8,6 @@ import { toTimestamp } from '../../letter/time.ts'
 import type {
   AddResult,
   ApplyResult,
-  BulkRequest,
-  BulkResult,
   Capacity,
   Claim,
   ClaimRequest,
@@ -25,21 +23,14 @@ import type {
 } from '../../store.ts'
 import { checkLease } from '../lease.ts'
 import { Lifetime } from '../lifetime.ts'
-import { checkFilter, checkRemoval, checkTally } from '../../check/filter.ts'
-import { decodeLetter, decodeOriginal, decodeSummary } from '../rows/decode.ts'
+import { pack, tight } from '../rows/pack.ts'
+import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { searchOf } from '../search.ts'
-import { applyResults } from './protocol.ts'
+import { packStored, unpackStored } from '../rows/stored.ts'
+import type { PackedStored } from './protocol.ts'
 import { sqliteRecords } from './sqlite-records.ts'
 import { openStoreThread, type StoreThread } from './thread.ts'
-import {
-  receiveLetter,
-  receiveStored,
-  sendBulkMoves,
-  sendChanges,
-  sendLetter,
-  sendStored,
-  type SentLetter,
-} from './transfer.ts'
+import { unpack, unpackOriginal, unpackSummary } from '../rows/unpack.ts'
 import { Watchers } from '../../backends/watchers.ts'
 
 export interface SqliteStoreOptions {
@@ -124,25 +115,22 @@ class SqliteStore implements Store {
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     const thread = this.#use()
-    return this.#inChunks(letters, async (some) => {
-      const sent = some.map((letter) => sendLetter(letter))
-      const ask = capacity ? { letters: sent, capacity } : { letters: sent }
-      const others = await thread.call('add', ask, sent.length)
-      const results = some.map((): AddResult => ({ kind: 'added' }))
-      for (const [position, result] of others) results[position] = result
-      return results
+    return this.#inChunks(letters, (some) => {
+      const packed = some.map(pack)
+      const ask = capacity ? { letters: packed, capacity } : { letters: packed }
+      return thread.call('add', ask, packed.length)
     })
   }
 
   async get(ids: readonly string[]): Promise<DeadLetter[]> {
     const thread = this.#use()
-    const letters = await this.#inChunks(ids, (some) => thread.call('get', some, some.length))
-    return letters.map(receiveWhole)
+    const letter = await this.#inChunks(ids, (some) => thread.call('get', some, some.length))
+    return letter.map(unpack)
   }
 
   async original(id: string): Promise<Payload | undefined> {
     const letter = await this.#use().call('original', id)
-    return letter ? decodeOriginal(receiveLetter(letter)) : undefined
+    return letter ? unpackOriginal(letter) : undefined
   }
 
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
@@ -152,7 +140,7 @@ class SqliteStore implements Store {
     const search = searchOf(query)
     if (search.limit === 0) return { items: [] }
     const { letters, next } = await thread.call('find', search)
-    const items = letters.map(search.whole ? receiveWhole : receiveSummary)
+    const items = letters.map(search.whole ? unpack : unpackSummary)
     return next ? { items, cursor: writeCursor({ order: search.order, ...next }) } : { items }
   }
 
@@ -168,13 +156,19 @@ class SqliteStore implements Store {
 
   async stored(ids: readonly string[]): Promise<StoredLetter[]> {
     const thread = this.#use()
-    const letters = await this.#inChunks(ids, (some) => thread.call('stored', some, some.length))
-    return letters.map(receiveStored)
+    const letter = await this.#inChunks(ids, (some) => thread.call('stored', some, some.length))
+    return letter.map((letter) => unpackStored(...letter))
   }
 
   async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
     const thread = this.#use()
-    return this.#inChunks(letters, (some) => thread.call('keep', some.map(sendStored), some.length))
+    return this.#inChunks(letters, (some) => {
+      const packed = some.map((stored): PackedStored => {
+        const { payload } = stored.letter
+        return [packStored(stored), stored.original ? tight(payload.bytes) : null]
+      })
+      return thread.call('keep', packed, packed.length)
+    })
   }
 
   async keepTotals(totals: readonly Total[]): Promise<void> {
@@ -185,7 +179,7 @@ class SqliteStore implements Store {
     const thread = this.#use()
     checkLease(request.leaseMs)
     const { letters, nextDueMs } = await thread.call('claim', request, request.limit)
-    const claimed = letters.map(receiveWhole)
+    const claimed = letters.map(unpack)
     return nextDueMs === undefined
       ? { letters: claimed }
       : { letters: claimed, nextDueAt: toTimestamp(nextDueMs) }
@@ -201,20 +195,7 @@ class SqliteStore implements Store {
 
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     const thread = this.#use()
-    return this.#inChunks(changes, async (some) => {
-      const { groups, order } = sendChanges(some)
-      const codes = await thread.call('apply', groups, some.length)
-      const results: ApplyResult[] = []
-      for (const [n, code] of codes.entries()) results[order[n]!] = applyResults[code]!
-      return results
-    })
-  }
-
-  async applyAll({ filter, moves, limit, after }: BulkRequest): Promise<BulkResult> {
-    const thread = this.#use()
-    checkFilter(filter)
-    const sent = sendBulkMoves(filter, moves)
-    return thread.call('applyAll', { ...sent, limit, after })
+    return this.#inChunks(changes, (some) => thread.call('apply', some.map(tightened), some.length))
   }
 
   async remove(which: LetterFilter): Promise<number> {
@@ -272,10 +253,9 @@ async function inChunks<T, R>(all: readonly T[], send: (some: T[]) => Promise<R[
   }
 }
 
-function receiveWhole(sent: SentLetter): DeadLetter {
-  return decodeLetter(receiveLetter(sent))
-}
-
-function receiveSummary(sent: SentLetter): LetterSummary {
-  return decodeSummary(receiveLetter(sent))
+/** The change, with payload bytes that own their buffer. */
+function tightened(change: Change): Change {
+  const { payload } = change.set
+  if (!payload) return change
+  return { ...change, set: { ...change.set, payload: { ...payload, bytes: tight(payload.bytes) } } }
 }

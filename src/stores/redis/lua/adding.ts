@@ -1,5 +1,6 @@
 import { actionCode, parked } from '../../rows/codes.ts'
-import { evenWhenFull } from './letter.ts'
+import { col } from '../columns.ts'
+import { evenWhenFull } from './rows.ts'
 
 /**
  * Finds and evicts the longest resolved letters. An index entry without a letter is removed, since
@@ -7,19 +8,19 @@ import { evenWhenFull } from './letter.ts'
  */
 const resolvedOnes = String.raw`
 local resolvedIn
+local function note(cell)
+  local code, queue = string.match(cell, '^(%d+):(.*)$')
+  if code and floor(tonumber(code) / 512) == 2 then resolvedIn[queue] = true end
+end
 
 -- The longest resolved letter; without a time, the first by id.
 local function oldestResolved()
   if not resolvedIn then
     resolvedIn = {}
-    for _, cell in ipairs(call('HKEYS', P .. 'cells')) do
-      local code, queue = string.match(cell, '^(%d+):(.*)$')
-      if code and floor(tonumber(code) / 512) == 2 then resolvedIn[queue] = true end
-    end
+    for _, cell in ipairs(call('HKEYS', P .. 'cells')) do note(cell) end
   end
   -- This script may have added letters.
-  for queue in pairs(groups) do resolvedIn[queue] = true end
-  writeIndexes()
+  for cell in pairs(cells) do note(cell) end
   local best, bestAt, bestKey
   for queue in pairs(resolvedIn) do
     local key = P .. 's:2:' .. queue
@@ -36,9 +37,9 @@ local function evictOldest()
   while true do
     local id, key = oldestResolved()
     if not id then return false end
-    local one = read(id)
-    if one and one.s == 2 then
-      erase(one, ${actionCode('evict')})
+    local row = read(id)
+    if row and row[${col.state}] == 2 then
+      erase(row, ${actionCode('evict')})
       return true
     end
     call('ZREM', key, id)
@@ -47,14 +48,16 @@ end
 `
 
 /**
- * ARGV: now, then for each letter id, extras, number of values, field names and values in turn. The
- * extras are empty or JSON: d dependencies, c [maxItems, 1 to evict], o the fields of an
- * occurrence. Returns moves, woke, and the result for each letter.
+ * ARGV: now, then for each letter row, rest, origin, bytes, extras. The extras also have c
+ * [maxItems, 1 to evict] and, with a dedupeKey, o: the fields of an occurrence. Returns moves,
+ * woke, and the result for each letter.
  */
 export const add = String.raw`
-local function holderOf(queue, hash)
-  local found = call('ZRANGEBYLEX', P .. 'k:' .. queue, '[' .. hash .. ':', '(' .. hash .. ';',
-    'LIMIT', 0, 1)[1]
+local function holderOf(row)
+  if not row[${col.dedupe}] then return nil end
+  local hash = row[${col.dedupe}]
+  local found = call('ZRANGEBYLEX', P .. 'k:' .. row[${col.queue}], '[' .. hash .. ':',
+    '(' .. hash .. ';', 'LIMIT', 0, 1)[1]
   return found and sub(found, #hash + 2)
 end
 
@@ -73,64 +76,59 @@ local function makeRoom(maxItems, evicts)
   return excess
 end
 
-local function occur(holder, told)
-  local old = read(holder)
+local function occur(holder, row, told)
+  local old, bad = read(holder)
   if not old then return nil end
-  local key = P .. 'l:' .. holder
   local new = copyOf(old)
-  new.v, new.oc, new.u = old.v + 1, (old.oc or 1) + 1, told.u
-  new.c, new.g, new.sv, new.rc = told.c, told.g, told.s, told.r
-  local state = digits[old.s]
-  local line = told.h[1] .. state .. ',' .. state .. told.h[2]
-  local history = remember(new, call('HGET', key, 'h'), line)
-  call('HSET', key, 'r', rowOf(new), 'h', history, 'f', told.f)
-  move(old, new)
+  new[${col.category}] = row[${col.category}]
+  new[${col.fingerprint}] = row[${col.fingerprint}]
+  new[${col.version}] = old[${col.version}] + 1
+  new[${col.updatedAt}] = row[${col.deadLetteredAt}]
+  local raw = fieldsOf(holder, 'r', 'x')[2]
+  local rest = restIn(raw)
+  local occurrences = occurrencesIn(raw)
+  if rest then
+    occurrences = occurrences + 1
+    rest = patchRest(rest, {
+      occurrences = format('%d', occurrences),
+      failure = told.f, severity = told.s, recoverability = told.r,
+    })
+  end
+  local state = stateNames[old[${col.state}] + 1]
+  remember(new, told.h .. ',"from":"' .. state .. '","to":"' .. state .. '"}')
+  rewrite(old, new, bad, rest)
   total(${actionCode('occur')}, new)
-  return { 'k', holder, new.oc }
+  return { 'k', holder, occurrences }
 end
 
--- What must be decided before a letter with extras is added. Returns its result, or nil and the
--- number of letters that were evicted for it.
-local function prepare(extras)
-  if extras.o then
-    local holder = holderOf(extras.o.q, extras.o.k)
-    local told = holder and occur(holder, extras.o)
-    if told then return told end
-  end
-  if not extras.c then return nil, 0 end
-  local evicted, over = makeRoom(extras.c[1], extras.c[2] == 1)
-  if over then return { 'm', over } end
-  if not evicted then return { 'f' } end
-  return nil, evicted
-end
-
-local function addOne(id, said, from, to)
-  if call('EXISTS', P .. 'l:' .. id) == 1 then
-    local same = read(id)
-    return { 'i', id, same and same.oc or 1 }
-  end
+local function addOne(at)
+  local text, rest, origin, bytes, said = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+  local row = cjson.decode(text)
+  local id = row[${col.id}]
   local extras = said ~= '' and cjson.decode(said) or nil
-  local evicted = 0
-  if extras then
-    local result
-    result, evicted = prepare(extras)
-    if result then return result end
+  local key = P .. 'l:' .. id
+  if call('EXISTS', key) == 1 then
+    return { 'i', id, occurrencesIn(fieldsOf(id, 'r', 'x')[2]) }
   end
-  local new = insert(id, from, to, extras and extras.d)
-  total(${actionCode('capture')}, new)
-  if new.s == ${parked} then total(${actionCode('park-at-capture')}, new) end
+  local holder = holderOf(row)
+  local told = holder and occur(holder, row, extras.o)
+  if told then return told end
+  local evicted = 0
+  if extras and extras.c and row[${col.state}] ~= 5 then
+    local over
+    evicted, over = makeRoom(extras.c[1], extras.c[2] == 1)
+    if over then return { 'm', over } end
+    if not evicted then return { 'f' } end
+  end
+  insert(row, sealed(text), rest, origin, bytes, extras)
+  total(${actionCode('capture')}, row)
+  if row[${col.state}] == ${parked} then total(${actionCode('park-at-capture')}, row) end
   return { 'a', evicted }
 end
 
 setNow(ARGV[1])
 local results = { 0, 0 }
-local at = 2
-while at <= #ARGV do
-  local from = at + 3
-  local to = from + tonumber(ARGV[at + 2]) - 1
-  results[#results + 1] = addOne(ARGV[at], ARGV[at + 1], from, to)
-  at = to + 1
-end
+for at = 2, #ARGV, 5 do results[#results + 1] = addOne(at) end
 results[2] = woke and 1 or 0
 results[1] = flush()
 return results
@@ -152,30 +150,36 @@ return { flush(), wake, gone }
 `
 
 /**
- * ARGV: for each letter id, version, number of letters that it waits for, number of values, those
- * ids, field names and values in turn. Returns moves, woke, and 1 for each letter that was written.
+ * ARGV: now, then for each letter row, rest, origin, bytes, extras, edited bytes. Returns moves,
+ * woke, and 1 for each letter that was written.
  */
 export const keep = String.raw`
+setNow(ARGV[1])
 local results = { 0, 0 }
-local at = 1
-while at <= #ARGV do
-  local id, waits = ARGV[at], {}
-  for n = 1, tonumber(ARGV[at + 2]) do waits[n] = ARGV[at + 3 + n] end
-  local from = at + 4 + #waits
-  local to = from + tonumber(ARGV[at + 3]) - 1
-  local same, bad = read(id)
-  if bad or same and same.v >= tonumber(ARGV[at + 1]) then
+for at = 2, #ARGV, 6 do
+  local row = cjson.decode(ARGV[at])
+  local extras = cjson.decode(ARGV[at + 4])
+  local same, bad = read(row[${col.id}])
+  if bad and not same or same and same[${col.version}] >= row[${col.version}] then
     results[#results + 1] = 0
   else
     if same then erase(same, nil) end
-    insert(id, from, to, waits)
+    insert(row, sealed(ARGV[at]), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], extras,
+      extras.e == 1 and ARGV[at + 5] or nil)
     results[#results + 1] = 1
   end
-  at = to + 1
 end
 results[2] = woke and 1 or 0
 results[1] = flush()
 return results
+`
+
+/** ARGV: pairs of id and source id. Missing letters are skipped. */
+export const setSources = String.raw`
+for at = 1, #ARGV, 2 do
+  if call('EXISTS', P .. 'l:' .. ARGV[at]) == 1 then setSource(ARGV[at], ARGV[at + 1]) end
+end
+return 1
 `
 
 /** ARGV: pairs of field and value. */

@@ -1,19 +1,34 @@
-import { ageingMs } from '../../../letter/order.ts'
 import { actionCode } from '../../rows/codes.ts'
-import { summaryFields, wholeFields } from '../fields.ts'
-import { cell, evenWhenFull, luaList } from './letter.ts'
+import { ageingMs } from '../../../letter/order.ts'
+import { col } from '../columns.ts'
+import { evenWhenFull } from './rows.ts'
+
+/**
+ * A letter in a reply: r x o b e, and the history entries after the first. Also returns its row.
+ */
+export const wholeOf = String.raw`
+local function wholeOf(id)
+  local kept = fieldsOf(id, 'r', 'x', 'o', 'b', 'e')
+  local row, bad = rowIn(kept[1], id)
+  kept[6] = {}
+  if not row or row[${col.entries}] - row[${col.omitted}] > row[${col.first}] then
+    kept[6] = call('LRANGE', P .. 'h:' .. id, 0, -1)
+  end
+  return kept, row, bad
+end
+`
 
 /**
  * ARGV: now, worker, leaseMs, limit, queues and except (each a JSON list or empty), the maximum
  * number of letters, and of bytes. Returns moves, woke, when the next letter is due or empty, the
- * number of index entries without a letter, and the letters: id and fields in turn.
+ * number of index entries without a letter, and the letters.
  */
 export const claim = String.raw`
 setNow(ARGV[1])
-local worker, asked = ARGV[2], tonumber(ARGV[4])
+local worker, leaseMs, asked = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local limit, maxBytes = math.min(asked, tonumber(ARGV[7])), tonumber(ARGV[8])
 local lost = 0
-local leasedUntil = endOf(tonumber(ARGV[3]))
+local at, leasedUntil = isoOf(nowMs), isoOf(nowMs + leaseMs)
 
 local function rangesOf()
   local left = {}
@@ -48,7 +63,7 @@ local function stand(range)
 end
 
 local function fill(range)
-  range.heads = call('ZRANGEBYSCORE', range.key, '-inf', nowMs, 'WITHSCORES', 'LIMIT', range.seen, chunk)
+  range.heads = call('ZRANGEBYSCORE', range.key, '-inf', score(nowMs), 'WITHSCORES', 'LIMIT', range.seen, chunk)
   range.seen = range.seen + #range.heads / 2
   range.at = 1
   stand(range)
@@ -81,33 +96,31 @@ local function candidates()
   return found
 end
 
--- A name as JSON.
-local function quoted(name)
-  return find(name, '[%c"\\]') and cjson.encode(name) or '"' .. name .. '"'
-end
-
-local names = ${luaList(wholeFields)}
-
--- Leases a letter. Returns its fields.
+${wholeOf}
 local function lease(id)
-  local raw = fieldsOf(id, unpack(names))
-  local old = letterIn(raw[${cell('r')}], id)
+  local kept, old, bad = wholeOf(id)
   if not old then return nil end
   local new = copyOf(old)
-  new.s, new.e, new.n, new.v = 1, old.e + 1, old.n + 1, old.v + 1
-  new.u, new.r, new.w, new.l = nowMs, false, worker, leasedUntil
-  local key = P .. 'l:' .. id
-  if old.w then
-    local line = '[' .. digits[nowMs] .. ',' .. quoted(old.w) .. ',${actionCode('claim')},1,1,'
-      .. digits[old.e] .. ',null,' .. digits[old.l] .. ']'
-    raw[${cell('h')}] = remember(new, raw[${cell('h')}], line)
-    call('HSET', key, 'h', raw[${cell('h')}])
+  new[${col.state}] = 1
+  new[${col.epoch}] = old[${col.epoch}] + 1
+  new[${col.retries}] = old[${col.retries}] + 1
+  new[${col.version}] = old[${col.version}] + 1
+  new[${col.retryAt}] = false
+  new[${col.worker}] = worker
+  new[${col.leasedUntil}] = leasedUntil
+  new[${col.updatedAt}] = at
+  if old[${col.worker}] and old[${col.leasedUntil}] then
+    local entry = cjson.encode({
+      at = at, actor = old[${col.worker}], action = 'claim', from = 'retrying', to = 'retrying',
+      epoch = old[${col.epoch}],
+      note = 'the lease of ' .. old[${col.worker}] .. ' lapsed at ' .. old[${col.leasedUntil}],
+    })
+    remember(new, entry)
+    kept[6] = call('LRANGE', P .. 'h:' .. id, 0, -1)
   end
-  raw[${cell('r')}] = rowOf(new)
-  call('HSET', key, 'r', raw[${cell('r')}])
-  move(old, new)
+  kept[1] = rewrite(old, new, bad)
   total(${actionCode('claim')}, new)
-  return raw
+  return kept
 end
 
 local letters = {}
@@ -118,7 +131,7 @@ for _, one in ipairs(taken) do
   if bytes > maxBytes then break end
   local letter = lease(one[1])
   if letter then
-    bytes = bytes + #(letter[${cell('b')}] or '') + #(letter[${cell('eb')}] or '')
+    bytes = bytes + #(letter[4] or '') + #(letter[5] or '')
     letters[#letters + 1] = one[1]
     letters[#letters + 1] = letter
   else
@@ -127,8 +140,6 @@ for _, one in ipairs(taken) do
     call('ZREM', one[2], one[1])
   end
 end
-woke = false
-local moves = flush()
 local nextMs = false
 if #letters / 2 < asked then
   for _, range in ipairs(ranges) do
@@ -137,28 +148,30 @@ if #letters / 2 < asked then
     elseif ARGV[5] == '' then call('SREM', P .. 'q', range.name) end
   end
 end
-return { moves, 0, nextMs and digits[nextMs], lost, letters }
+woke = false
+return { flush(), 0, nextMs and score(nextMs), lost, letters }
 `
 
 /**
  * ARGV: summary or whole, the maximum number of bytes, ids. Returns letters for as many ids as fit,
- * each with the ids that it waits for, or nothing for a missing letter.
+ * or nothing for a missing letter, each with the ids that it waits for.
  */
 export const fetch = String.raw`
-local isWhole = ARGV[1] == 'whole'
-local names = isWhole and ${luaList(wholeFields)} or ${luaList(summaryFields)}
+${wholeOf}
 local letters, bytes = {}, 0
 for at = 3, #ARGV do
   if bytes > tonumber(ARGV[2]) then break end
-  local id, found = ARGV[at], false
-  local raw = fieldsOf(id, unpack(names))
-  local one, bad = letterIn(raw[${cell('r')}], id)
-  if one or bad then
-    local waits = one and one.un == 0 and {} or call('SMEMBERS', P .. 'p:' .. id)
-    found = { raw, waits }
-    bytes = bytes + #(raw[${cell('b')}] or '') + #(raw[${cell('eb')}] or '')
+  local id, kept = ARGV[at], false
+  if call('EXISTS', P .. 'l:' .. id) == 1 then
+    if ARGV[1] == 'whole' then kept = wholeOf(id)
+    else
+      local row = fieldsOf(id, 'r', 'x', 'o')
+      kept = { row[1], row[2], row[3], false, false, {} }
+    end
+    kept[7] = call('SMEMBERS', P .. 'p:' .. id)
+    bytes = bytes + #(kept[4] or '') + #(kept[5] or '')
   end
-  letters[#letters + 1] = found
+  letters[#letters + 1] = kept
 end
 return letters
 `

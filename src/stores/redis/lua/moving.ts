@@ -1,159 +1,149 @@
+import { maxHistory } from '../../../letter/history.ts'
+import { col } from '../columns.ts'
+
 /** Every letter is added, changed and removed here, together with its indexes and counts. */
 export const moving = String.raw`
-local function listKey(one) return one and nameOf('i:', one.s, one.q) end
-
-local function settledKey(one)
-  if one and (one.z or one.s == 2) then return nameOf('s:', one.s, one.q) end
+local function listed(name, from, to, id)
+  if from == to then return end
+  if from then call('ZREM', P .. name .. from, id) end
+  if to then call('ZADD', P .. name .. to, '0', id) end
 end
 
--- The hash of the dedupeKey, while the letter is open.
-local function heldKey(one) return one and one.dk and one.s ~= 2 and one.s ~= 5 and one.dk or nil end
+local function timed(fromKey, from, toKey, to, id)
+  if fromKey == toKey and from == to then return end
+  if fromKey and fromKey ~= toKey then call('ZREM', P .. fromKey, id) end
+  if toKey then call('ZADD', P .. toKey, to, id) end
+end
 
--- Indexes of what never changes.
-local function reindexOrigin(old, new)
-  local one = new or old
-  for key, value in pairs({ o = one.te, n = one.la, f = one.so }) do
-    if value then put(key .. ':' .. value, one.id, new and 0 or false) end
+local function shelf(row) return row and digits[row[${col.state}]] .. ':' .. row[${col.queue}] end
+
+local function settledIn(row)
+  if not row then return nil end
+  local at = row[${col.settledAt}]
+  if not at and row[${col.state}] ~= 2 then return nil end
+  return 's:' .. shelf(row), at and score(msOf(at)) or '+inf'
+end
+
+local function expiryIn(row)
+  if row and row[${col.expiresAt}] then return 'x', score(msOf(row[${col.expiresAt}])) end
+end
+
+local function keyIn(row)
+  local state = row and row[${col.state}]
+  return row and row[${col.dedupe}] and state ~= 2 and state ~= 5 and row[${col.dedupe}] or nil
+end
+
+local function at(row, n) return row and row[n] or nil end
+
+local function retag(id, from, to)
+  local kept = {}
+  for _, tag in ipairs(to) do kept[tag] = true end
+  for _, tag in ipairs(from) do
+    if kept[tag] then kept[tag] = false else call('ZREM', P .. 't:' .. tag, id) end
+  end
+  for _, tag in ipairs(to) do
+    if kept[tag] then call('ZADD', P .. 't:' .. tag, '0', id) end
   end
 end
 
-local function reindexTags(old, new)
-  local id = (new or old).id
-  if old and old.tg then eachTag(old.tg, function(tag) put('t:' .. tag, id, false) end) end
-  if new and new.tg then eachTag(new.tg, function(tag) put('t:' .. tag, id, 0) end) end
-end
-
--- Dedupe keys are read in the same script, so they are written at once.
-local function holdKey(from, to, one)
-  local key = P .. 'k:' .. one.q
-  if from then call('ZREM', key, from .. ':' .. one.id) end
-  if to then call('ZADD', key, '0', to .. ':' .. one.id) end
-end
-
-local function isCountedAlike(old, new)
-  return old.s == new.s and old.c == new.c and old.p == new.p and old.y == new.y
-    and old.g == new.g and old.tg == new.tg
-end
-
--- old is nil for a new letter, new is nil for a removed one.
 local function move(old, new)
-  local one = new or old
-  local id, isMove = one.id, old and new
-  if not isMove or old.s ~= new.s then reindex(listKey(old), listKey(new), id, 0) end
-  reindex(settledKey(old), settledKey(new), id, new and (new.z or math.huge))
-  if not isMove or old.g ~= new.g then
-    reindex(old and 'g:' .. old.g, new and 'g:' .. new.g, id, 0)
+  local row = new or old
+  local id = row[${col.id}]
+  listed('i:', shelf(old), shelf(new), id)
+  local fromKey, from = settledIn(old)
+  local toKey, to = settledIn(new)
+  timed(fromKey, from, toKey, to, id)
+  listed('g:', at(old, ${col.fingerprint}), at(new, ${col.fingerprint}), id)
+  listed('r:', at(old, ${col.reason}), at(new, ${col.reason}), id)
+  listed('o:', at(old, ${col.tenant}), at(new, ${col.tenant}), id)
+  listed('n:', at(old, ${col.lane}), at(new, ${col.lane}), id)
+  local endFrom, endFromAt = expiryIn(old)
+  local endTo, endToAt = expiryIn(new)
+  timed(endFrom, endFromAt, endTo, endToAt, id)
+  local oldTags, newTags = at(old, ${col.tags}), at(new, ${col.tags})
+  if oldTags ~= newTags then retag(id, oldTags or {}, newTags or {}) end
+  local held, holds = keyIn(old), keyIn(new)
+  if held ~= holds then
+    local key = P .. 'k:' .. row[${col.queue}]
+    if held then call('ZREM', key, held .. ':' .. id) end
+    if holds then call('ZADD', key, '0', holds .. ':' .. id) end
   end
-  if not isMove then reindexOrigin(old, new) end
-  if old and old.x or new and new.x then
-    reindex(old and old.x and 'x', new and new.x and 'x', id, new and new.x)
-  end
-  if (old and old.tg) ~= (new and new.tg) then reindexTags(old, new) end
-  local from, to = heldKey(old), heldKey(new)
-  if from ~= to then holdKey(from, to, one) end
-  if not isMove or not isCountedAlike(old, new) then
-    if old then count(old, -1) end
-    if new then count(new, 1) end
-  end
-  local before, after
-  if one.la then before, after = moveInLane(old, new) end
+  if old then count(old, -1) end
+  if new then count(new, 1) end
+  local before, after = moveInLane(old, new)
   place(old, new)
   if before and before ~= id then replace(before) end
   if after and after ~= id then replace(after) end
   if new and isDone(new) and not (old and isDone(old)) then free(id) end
 end
 
--- Parsed arguments, cached: changes of one batch have much in common.
-local parsed = {}
+local maxHistory = ${maxHistory}
 
-local function wordsIn(text)
-  local words = parsed[text]
-  if not words then
-    words = {}
-    for word in string.gmatch(text, '%S+') do words[#words + 1] = word end
-    parsed[text] = words
+-- Adds a history entry to a row to be written; beyond the bound, the second oldest is omitted.
+local function remember(row, entry)
+  local key = P .. 'h:' .. row[${col.id}]
+  call('RPUSH', key, entry)
+  row[${col.entries}] = row[${col.entries}] + 1
+  local excess = row[${col.entries}] - row[${col.omitted}] - maxHistory
+  if excess <= 0 then return end
+  row[${col.omitted}] = row[${col.omitted}] + excess
+  if row[${col.first}] == 1 then
+    call('LTRIM', key, excess, -1)
+  else
+    local first = call('LINDEX', key, 0)
+    call('LTRIM', key, excess + 1, -1)
+    call('LPUSH', key, first)
   end
-  return words
 end
 
--- A change in ARGV: history entry, totals to add to, names of cells, their values, and how many
--- values follow: short strings, fields to set, fields to clear. Also returns where the next begins.
-local function changeAt(at)
-  local lengths = wordsIn(ARGV[at + 4])
-  local strings = at + 5
-  local from = strings + numbers[lengths[1]]
-  local to = from + numbers[lengths[2]] - 1
-  local last = to + numbers[lengths[3]]
-  return {
-    line = ARGV[at], counts = wordsIn(ARGV[at + 1]),
-    names = wordsIn(ARGV[at + 2]), values = wordsIn(ARGV[at + 3]),
-    strings = strings, from = from, to = to, last = last,
-  }, last + 1
-end
-
-local function withValues(old, change)
-  local new = copyOf(old)
-  local values = change.values
-  for n, name in ipairs(change.names) do new[name] = numbers[values[n]] end
-  for n = change.strings, change.from - 1, 2 do new[ARGV[n]] = ARGV[n + 1] end
-  if new.tg then
-    new.k = 1
-    if new.tg == '' then new.tg = false end
-  end
-  return new
-end
-
-local function write(old, history, change)
-  local key = P .. 'l:' .. old.id
-  local new = withValues(old, change)
-  new.v = old.v + 1
-  history = remember(new, history, change.line)
-  call('HSET', key, 'r', rowOf(new), 'h', history, unpack(ARGV, change.from, change.to))
-  if change.last > change.to then call('HDEL', key, unpack(ARGV, change.to + 1, change.last)) end
+-- Writes the new state of a letter, and returns it.
+local function rewrite(old, new, bad, rest)
+  local key = P .. 'l:' .. new[${col.id}]
+  local text = rowText(new, bad)
+  if rest then call('HSET', key, 'r', text, 'x', sealed(rest)) else call('HSET', key, 'r', text) end
   move(old, new)
-  for _, action in ipairs(change.counts) do total(action, new) end
+  return text
 end
 
-local function erase(old, action)
-  local id = old.id
-  if old.un > 0 then
+local function erase(row, action)
+  local id = row[${col.id}]
+  if row[${col.dependent}] == 1 then
     for _, other in ipairs(call('SMEMBERS', P .. 'p:' .. id)) do
       call('SREM', P .. 'v:' .. other, id)
     end
-    put('y', id, false)
+    call('ZREM', P .. 'y', id)
   end
-  call('DEL', P .. 'l:' .. id, P .. 'p:' .. id)
-  move(old, nil)
-  if action then total(action, old) end
+  local source = fieldsOf(id, 's')[1]
+  if source then call('ZREM', P .. 'f:' .. source, id) end
+  call('DEL', P .. 'l:' .. id, P .. 'h:' .. id, P .. 'p:' .. id)
+  move(row, nil)
+  if action then total(action, row) end
 end
 
--- Makes a new letter wait for those of these letters that are not resolved. Returns how many.
-local function await(id, others)
-  local unmet = 0
-  for _, other in ipairs(others) do
-    local found = read(other)
-    if not found or not isDone(found) then
-      unmet = unmet + call('SADD', P .. 'p:' .. id, other)
-      call('SADD', P .. 'v:' .. other, id)
-    end
-  end
-  return unmet
+-- The source id of a letter never changes.
+local function setSource(id, source)
+  call('HSET', P .. 'l:' .. id, 's', source)
+  call('ZADD', P .. 'f:' .. source, '0', id)
 end
 
--- A new letter: its fields are pairs in ARGV, the row first.
-local function insert(id, from, to, waits)
+-- Extras: h entries after the first, d dependencies, s source id, e 1 if edited bytes are given.
+local function insert(row, rowSealed, rest, origin, bytes, extras, edited)
+  local id = row[${col.id}]
   local key = P .. 'l:' .. id
-  call('HSET', key, unpack(ARGV, from, to))
-  local new = letterIn(ARGV[from + 1], id)
-  if waits then
-    new.un = await(id, waits)
-    if new.un > 0 then
-      call('HSET', key, 'r', rowOf(new))
-      put('y', id, 0)
-      hasWaits = true
+  if edited then call('HSET', key, 'r', rowSealed, 'x', rest, 'o', origin, 'b', bytes, 'e', edited)
+  else call('HSET', key, 'r', rowSealed, 'x', rest, 'o', origin, 'b', bytes) end
+  if extras then
+    if extras.s then setSource(id, extras.s) end
+    for _, entry in ipairs(extras.h or {}) do call('RPUSH', P .. 'h:' .. id, entry) end
+    for _, other in ipairs(extras.d or {}) do
+      local found = read(other)
+      if not found or not isDone(found) then
+        call('SADD', P .. 'p:' .. id, other)
+        call('SADD', P .. 'v:' .. other, id)
+        call('ZADD', P .. 'y', '0', id)
+      end
     end
   end
-  move(nil, new)
-  return new
+  move(nil, row)
 end
 `

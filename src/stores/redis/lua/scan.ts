@@ -1,48 +1,60 @@
-import { summaryFields, wholeFields } from '../fields.ts'
-import { cell, evenWhenFull, luaList } from './letter.ts'
+import { col } from '../columns.ts'
+import { wholeOf } from './claiming.ts'
 
 /**
  * One bounded step of a search: some zsets are read together from a position on, atomically, so
- * that a letter that moves from one to another is neither missed nor seen twice. `spec` has keys,
- * by (id or time), desc, after [time, id], before (a time), limit, most, need and the filter.
+ * that a letter that moves from one to another is neither missed nor seen twice. ARGV[1] has keys,
+ * by (id or time), desc, after [time, id], before (a time), limit, most, need, extent (summary,
+ * whole), bytes, and the filter. Returns 1 if there is more, the time and id of the last entry
+ * read, the number of index entries without a letter, and for each letter id, time, key and fields.
  */
-export const scanning = String.raw`
+export const scan = String.raw`
 local spec = cjson.decode(ARGV[1])
+local filter = spec.filter
 local byTime = spec.by == 'time'
 local after = spec.after
-local chunk = math.ceil(math.min(spec.most, spec.limit) / math.max(1, #spec.keys)) + 8
+local chunk = math.ceil(spec.most / math.max(1, #spec.keys)) + 8
 
--- Conditions of the filter: the values of a field that pass.
-local allowed = {}
-for name, list in pairs(spec.filter.among) do
+local function setOf(list)
+  if not list then return nil end
   local set = {}
   for _, value in ipairs(list) do set[value] = true end
-  allowed[name] = set
+  return set
 end
+local queues, stateSet, categories = setOf(filter.queues), setOf(filter.states), setOf(filter.categories)
+local priorities, policies, reasons = setOf(filter.priorities), setOf(filter.policies), setOf(filter.reasons)
+local groupSet, lanes, tenants = setOf(filter.groups), setOf(filter.lanes), setOf(filter.tenants)
 
-local function hasTag(one, wanted)
-  local has = false
-  if one.tg then eachTag(one.tg, function(tag) has = has or tag == wanted end) end
-  return has
-end
+local function before(at, limit) return not limit or (at and at < limit) end
 
-local limits = spec.filter
-local need = spec.need
-local function passes(one, key)
-  for name, set in pairs(allowed) do
-    if not set[one[name]] then return false end
+local function passes(row)
+  if queues and not queues[row[${col.queue}]] then return false end
+  if stateSet and not stateSet[row[${col.state}]] then return false end
+  if categories and not categories[row[${col.category}]] then return false end
+  if priorities and not priorities[row[${col.priority}]] then return false end
+  if policies and not policies[row[${col.policy}]] then return false end
+  if reasons and not reasons[row[${col.reason}]] then return false end
+  if groupSet and not groupSet[row[${col.fingerprint}]] then return false end
+  if lanes and not lanes[row[${col.lane}]] then return false end
+  if tenants and not tenants[row[${col.tenant}]] then return false end
+  if filter.tag then
+    local has = false
+    for _, tag in ipairs(row[${col.tags}] or {}) do has = has or tag == filter.tag end
+    if not has then return false end
   end
-  if limits.tag and not hasTag(one, limits.tag) then return false end
-  if limits.since and one.t < limits.since then return false end
-  if limits['until'] and one.t >= limits['until'] then return false end
-  if limits.settledBefore and not (one.z and one.z < limits.settledBefore) then return false end
-  if limits.expiresBefore and not (one.x and one.x < limits.expiresBefore) then return false end
-  if limits.dependent ~= nil and (one.un > 0) ~= limits.dependent then return false end
+  if filter.since and row[${col.deadLetteredAt}] < filter.since then return false end
+  if filter['until'] and row[${col.deadLetteredAt}] >= filter['until'] then return false end
+  if not before(row[${col.settledAt}], filter.settledBefore) then return false end
+  if not before(row[${col.expiresAt}], filter.expiresBefore) then return false end
+  if filter.dependent ~= nil then
+    local waits = row[${col.dependent}] == 1 and call('EXISTS', P .. 'p:' .. row[${col.id}]) == 1
+    if waits ~= filter.dependent then return false end
+  end
   -- A zset may contain letters that the search does not mean.
-  if need == 'retry' then return one.r and (one.s ~= 1 or sub(key, #P + 1, #P + 1) == 'w') end
-  if need == 'no retry' then return not one.r end
-  if need == 'settled' then return one.z end
-  if need == 'not settled' then return not one.z end
+  if spec.need == 'retry' then return row[${col.retryAt}] and true or false end
+  if spec.need == 'no retry' then return not row[${col.retryAt}] end
+  if spec.need == 'settled' then return row[${col.settledAt}] and true or false end
+  if spec.need == 'not settled' then return not row[${col.settledAt}] end
   return true
 end
 
@@ -91,79 +103,48 @@ local function goesFirst(a, b)
   return x < y
 end
 
--- Reads letters in order, and calls use(letter, history, id, time, number of the key) for each that
--- passes; the letter is nil if it cannot be read. use returns the number of bytes that it read.
--- Returns 1 if there is more, the time and id of the last entry, and the number of entries without
--- a letter.
-local function scan(use)
-  local heads = {}
-  for n, key in ipairs(spec.keys) do
-    local head = { key = P .. key, n = n }
-    fill(head)
-    if head.spots[1] then heads[#heads + 1] = head end
-  end
-  heapOf(heads, goesFirst)
-  local lost, seen, matched, bytes = 0, 0, 0, 0
-  local lastAt, lastId = false, false
-  while heads[1] do
-    local best = heads[1]
-    local id = best.spots[best.at]
-    local time = byTime and best.spots[best.at + 1] or false
-    if spec.before and tonumber(time) >= spec.before then break end
-    if matched == spec.limit or seen == spec.most or bytes > spec.bytes then
-      return { 1, lastAt, lastId, lost }
-    end
-    best.at = best.at + width
-    if not best.spots[best.at] and best.full then fill(best) end
-    settleHead(heads, not best.spots[best.at], goesFirst)
-    seen = seen + 1
-    lastAt, lastId = time, id
-    local raw = fieldsOf(id, 'r', 'h')
-    local one, bad = letterIn(raw[1], id)
-    if bad or one and passes(one, best.key) then
-      matched = matched + 1
-      bytes = bytes + use(one, raw[2], id, time, best.n)
-    elseif not one then
-      lost = lost + 1
-    end
-  end
-  return { 0, lastAt, lastId, lost }
+local heads = {}
+for n, key in ipairs(spec.keys) do
+  local head = { key = P .. key, n = n }
+  fill(head)
+  if head.spots[1] then heads[#heads + 1] = head end
 end
-`
+heapOf(heads, goesFirst)
 
-/** ARGV: the spec, with extent (summary or whole). Adds id, time, key and fields of each letter. */
-export const find = String.raw`
-local names = spec.extent == 'whole' and ${luaList(wholeFields)} or ${luaList(summaryFields)}
-local found = {}
-local result = scan(function(_, _, id, time, n)
-  local raw = fieldsOf(id, unpack(names))
-  found[#found + 1] = { id, time, n, raw }
-  return #(raw[${cell('b')}] or '') + #(raw[${cell('eb')}] or '')
-end)
-result[5] = found
-return result
-`
-
-/**
- * ARGV: the spec, then for each state that has a move its code and the change, as in `apply`.
- * Returns moves, woke, what `scan` returns, and the number of letters that were changed.
- */
-export const bulk = String.raw`
-local moves = {}
-local at = 2
-while at <= #ARGV do
-  local state = tonumber(ARGV[at])
-  moves[state], at = changeAt(at + 1)
-end
-local written = 0
-${evenWhenFull}
-local result = scan(function(one, history)
-  if one and one.s ~= 1 and moves[one.s] then
-    write(one, history, moves[one.s])
-    written = written + 1
+${wholeOf}
+local found, lost, seen, bytes = {}, 0, 0, 0
+local lastAt, lastId, more = false, false, 0
+local matched = 0
+while heads[1] do
+  local best = heads[1]
+  local id = best.spots[best.at]
+  local time = byTime and best.spots[best.at + 1] or false
+  if spec.before and tonumber(time) >= spec.before then break end
+  if matched == spec.limit or seen == spec.most or bytes > spec.bytes then
+    more = 1
+    break
   end
-  return 0
-end)
-local wake = woke and 1 or 0
-return { flush(), wake, result[1], result[3], result[4], written }
+  best.at = best.at + width
+  if not best.spots[best.at] and best.full then fill(best) end
+  settleHead(heads, not best.spots[best.at], goesFirst)
+  seen = seen + 1
+  lastAt, lastId = time, id
+  local raw = fieldsOf(id, 'r')[1]
+  local row, bad = rowIn(raw, id)
+  local asked = row and spec.need == 'retry' and best.key == P .. 'd:' .. dueKey(row) and row[${col.state}] == 1
+  if (row and not asked and passes(row)) or (not row and bad) then
+    matched = matched + 1
+    local fields
+    if spec.extent == 'summary' then
+      fields = fieldsOf(id, 'r', 'x', 'o')
+    else
+      fields = wholeOf(id)
+      bytes = bytes + #(fields[4] or '') + #(fields[5] or '')
+    end
+    found[#found + 1] = { id, time, best.n, fields }
+  elseif not raw then
+    lost = lost + 1
+  end
+end
+return { more, lastAt, lastId, lost, found }
 `
