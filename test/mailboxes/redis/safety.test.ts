@@ -63,7 +63,7 @@ describe.skipIf(lacksPrivate.redis() !== undefined)('the Redis server of a mailb
   it('needs no more permissions than its docs page lists', async () => {
     const { url } = await start()
     const page = await readFile('docs/operating/mailboxes/redis.md', 'utf8')
-    const rights = /`(\+@hash [^`]*)`/.exec(page)![1]!.split(' ')
+    const rights = /`(\+@hash [^`]*)`/.exec(page)![1]!.split(/\s+/)
     const user = ['SETUSER', 'app', 'on', '>pw', '~{redrive/m}*', '&{redrive/m}:wake']
     await ask(url, 'ACL', ...user, ...rights)
     const mailbox = await mailboxes.open({ url: url.replace('//', '//app:pw@') })
