@@ -24,9 +24,6 @@ export function parseMeta<T extends MessageMeta>(
 }
 
 export function isStringRecord(value: unknown): value is Record<string, string> {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    Object.values(value).every((one) => typeof one === 'string')
-  )
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return Object.values(value).every((one) => typeof one === 'string')
 }

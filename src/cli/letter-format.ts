@@ -21,7 +21,7 @@ export function formatDue(letter: LetterFields, nowMs: number): string {
 }
 
 /** The failure in one line, without the name of the error, which `show` prints. */
-export function formatFailure({
+export function formatFailureLine({
   corrupt,
   failure,
 }: Pick<LetterFields, 'corrupt' | 'failure'>): string {

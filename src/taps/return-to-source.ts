@@ -1,3 +1,4 @@
+import { isStringRecord } from '../backends/message-meta.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { checkKeys } from '../check/keys.ts'
@@ -72,9 +73,4 @@ function toReturnedLetter({
     /^content-type$/i.test(name) ? [name, contentType] : [name, text],
   )
   return { body, contentType, headers: Object.fromEntries(updated), messageId, origin }
-}
-
-function isStringRecord(value: unknown): value is Record<string, string> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  return Object.values(value).every((text) => typeof text === 'string')
 }

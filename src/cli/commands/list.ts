@@ -15,7 +15,7 @@ import {
   formatTable,
   type Column,
 } from '../print.ts'
-import { formatFailure, stateStyle, formatDue } from '../letter-format.ts'
+import { formatFailureLine, stateStyle, formatDue } from '../letter-format.ts'
 
 interface ListOptions extends GlobalOptions, FilterOptions {
   order: string
@@ -108,7 +108,7 @@ function createColumns(shorten: (id: string) => string, nowMs: number): Column<L
     { title: 'DUE', cell: (letter) => formatDue(letter, nowMs), alignRight: true, optional: true },
     {
       title: 'ERROR',
-      cell: formatFailure,
+      cell: formatFailureLine,
       style: ({ corrupt }) => (corrupt === undefined ? undefined : 'red'),
       minWidth: 16,
     },

@@ -2,7 +2,7 @@ import { toFailure } from '../../letter/failure.ts'
 import { toMs } from '../../letter/time.ts'
 import type { RedriveEvent } from '../../observer.ts'
 import { truncate, escapeLine, paint, formatDuration, type Style } from '../print.ts'
-import { formatFailure } from '../letter-format.ts'
+import { formatFailureLine } from '../letter-format.ts'
 
 /** An event as one line for people, not yet cut to the width of the terminal. */
 export interface EventLine {
@@ -42,7 +42,7 @@ function describeEvent(event: RedriveEvent, nowMs: number): EventParts | undefin
         'yellow',
         'captured',
         letter.queue,
-        `${formatFailure(letter)} (${letter.category}${next})`,
+        `${formatFailureLine(letter)} (${letter.category}${next})`,
       ]
     }
     case 'resolved': {
@@ -64,7 +64,7 @@ function describeEvent(event: RedriveEvent, nowMs: number): EventParts | undefin
         'red',
         'exhausted',
         event.letter.queue,
-        `after ${event.letter.retries} retries: ${formatFailure(event.letter)}`,
+        `after ${event.letter.retries} retries: ${formatFailureLine(event.letter)}`,
       ]
     case 'parked':
       return [

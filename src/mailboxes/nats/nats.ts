@@ -1,6 +1,3 @@
-import { checkOptions, optionKeys, type NatsMailboxOptions } from './options.ts'
-
-export type { NatsMailboxOptions } from './options.ts'
 import { StorageType } from '@nats-io/jetstream'
 import type { Msg, NodeConnectionOptions } from '@nats-io/transport-node'
 import { systemClock, type Clock } from '../../clock/clock.ts'
@@ -28,11 +25,14 @@ import {
   toOutgoingMessage,
   parseReplySubject,
 } from '../../backends/nats/packing.ts'
+import { checkOptions, optionKeys, type NatsMailboxOptions } from './options.ts'
 import { Receipts } from './receipts.ts'
 import { ensureConsumer, ensureStream, nanos, problemsOf, defaultVisibilityMs } from './setup.ts'
 import { isDeleted } from '../../backends/nats/errors.ts'
 import { checkUrlOrClient } from '../../backends/injected-client.ts'
 import { checkConnection, JetStreamConnection } from '../../backends/nats/connection.ts'
+
+export type { NatsMailboxOptions } from './options.ts'
 
 /** A mailbox in NATS JetStream: a stream, and one consumer that all processes share. */
 export function natsMailbox(options: NatsMailboxOptions): Mailbox {

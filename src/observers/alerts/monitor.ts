@@ -60,8 +60,8 @@ export class AlertMonitor {
   constructor(options: AlertMonitorOptions) {
     this.#options = options
     this.#repeater = new Repeater({ clock: options.clock, round: () => this.#round() })
-    // Breakers turn while nobody looks, too: when runs end after a stop, and in executors before
-    // the start.
+    // Breakers also change while the monitor is stopped: when runs end after a stop, and in
+    // executors before the start.
     options.hub.on('breaker', (event) => this.#hear(event))
   }
 

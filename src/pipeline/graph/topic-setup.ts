@@ -104,18 +104,20 @@ function problemsOf(keeping: Keeping, config: ReadonlyMap<string, string>): Redr
   const { topic, retentionMs, maxBytes } = keeping
   const policies = (config.get('cleanup.policy') ?? '').split(',')
   const numberOf = (name: string): number => Number(config.get(name) ?? -1)
-  const strings: string[] = []
+  const problems: string[] = []
   if (policies.includes('delete')) {
     const kept = numberOf('retention.ms')
     if (kept >= 0 && (retentionMs < 0 || kept < retentionMs))
-      strings.push(`loses dead records: retention.ms is ${kept}, required is ${retentionMs}`)
+      problems.push(`loses dead records: retention.ms is ${kept}, required is ${retentionMs}`)
     const bytes = numberOf('retention.bytes')
-    if (bytes >= 0) strings.push(`loses dead records: retention.bytes is ${bytes}, not -1`)
+    if (bytes >= 0) problems.push(`loses dead records: retention.bytes is ${bytes}, not -1`)
   }
   if (!policies.includes('compact'))
-    strings.push('keeps erased records: cleanup.policy is delete, not compact,delete')
+    problems.push('keeps erased records: cleanup.policy is delete, not compact,delete')
   const taken = numberOf('max.message.bytes')
   if (taken < maxBytes)
-    strings.push(`rejects large dead records: max.message.bytes is ${taken}, less than ${maxBytes}`)
-  return strings.map((text) => new RedriveError('STORE_UNSAFE', `the topic ${topic} ${text}`))
+    problems.push(
+      `rejects large dead records: max.message.bytes is ${taken}, less than ${maxBytes}`,
+    )
+  return problems.map((text) => new RedriveError('STORE_UNSAFE', `the topic ${topic} ${text}`))
 }

@@ -42,8 +42,8 @@ export type ReplayReport = Readonly<ReplayProgress> & { readonly dryRun: boolean
 /** The same parameters are the same replay. */
 export function replayIdOf(options: ReplayOptions): string {
   const { cluster, node } = options.settings
-  const asked = JSON.stringify([cluster, node, formatRequest(options)])
-  return createHash('sha256').update(asked).digest('hex').slice(0, 16)
+  const identity = JSON.stringify([cluster, node, formatRequest(options)])
+  return createHash('sha256').update(identity).digest('hex').slice(0, 16)
 }
 
 export function formatRequest({ filter = {}, limit, target, again }: ReplayOptions): string {

@@ -129,7 +129,8 @@ export class DiskBacklog implements Backlog {
 }
 
 /**
- * Rejects a letter that could not be read again. The payload's bytes always can, and may be many.
+ * Rejects a letter that could not be read again. Payload bytes are always readable and may be
+ * large, so the check leaves them out.
  */
 function encodeLetter(letter: DeadLetter): NewRow {
   try {

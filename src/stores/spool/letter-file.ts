@@ -23,7 +23,8 @@ export interface StoredRow {
 /**
  * A SQLite file of waiting letters, locked exclusively while it is open. The system releases the
  * lock when the process dies. Each row has a checksum because SQLite has none. The file has a
- * rollback journal and no WAL: SQLite silently ignores what stands in a WAL behind damage.
+ * rollback journal and no WAL: SQLite silently ignores the part of a WAL that follows a damaged
+ * frame.
  */
 export class LetterFile {
   readonly path: string

@@ -95,9 +95,11 @@ describe.skipIf(redis.missing)('doctor on Redis', () => {
     for await (const keys of client.scanIterator({ MATCH: `*${place.name}*` }))
       for (const key of keys) if ((await client.type(key)) === 'zset') await client.zPopMin(key)
     client.destroy()
-    const asked = await redrive(['doctor', '--store', url])
-    expect(asked.exit).toBe(1)
-    expect(asked.out).toMatch(/FAIL indexes: \d+ entries missing, .*: run redrive doctor --repair/)
+    const checked = await redrive(['doctor', '--store', url])
+    expect(checked.exit).toBe(1)
+    expect(checked.out).toMatch(
+      /FAIL indexes: \d+ entries missing, .*: run redrive doctor --repair/,
+    )
     const repaired = await redrive(['doctor', '--repair', '--store', url])
     expect(repaired.out).toMatch(/warn indexes: .*: repaired/)
     const { out, exit } = await redrive(['doctor', '--store', url])
