@@ -65,7 +65,14 @@ export interface Bench {
   timed(what: string, work: () => Promise<unknown>): Promise<number>
   /** The 99th percentile of the event-loop delay: the maximum of all runs with one name. */
   loopDelaysMs(): Map<string, number>
-  /** Discards the measured delays. */
+  /**
+   * Runs work and adds the CPU time of this process, in all its threads, to those of its name. It
+   * is reported per letter.
+   */
+  countCpu<T>(what: string, letters: number, work: () => Promise<T>): Promise<T>
+  /** The median CPU time per letter in microseconds, by name. */
+  cpuPerLetter(): [what: string, us: number][]
+  /** Discards the measured delays and CPU times. */
   forget(): void
   log(line: string): void
   /** Removes all stores so far. */
@@ -76,6 +83,7 @@ export interface Bench {
 export async function openBench(kind: StoreKind, sizes: Sizes): Promise<Bench> {
   const location = await openLocation(kind)
   const delaysMs = new Map<string, number[]>()
+  const cpuUs = new Map<string, number[]>()
   return {
     kind,
     sizes,
@@ -94,7 +102,18 @@ export async function openBench(kind: StoreKind, sizes: Sizes): Promise<Bench> {
       return tookMs
     },
     loopDelaysMs: () => new Map([...delaysMs].map(([what, found]) => [what, Math.max(...found)])),
-    forget: () => delaysMs.clear(),
+    countCpu: async (what, letters, work) => {
+      const start = process.cpuUsage()
+      const value = await work()
+      const { user, system } = process.cpuUsage(start)
+      cpuUs.set(what, [...(cpuUs.get(what) ?? []), (user + system) / letters])
+      return value
+    },
+    cpuPerLetter: () => [...cpuUs].map(([what, all]) => [what, median(all)]),
+    forget: () => {
+      delaysMs.clear()
+      cpuUs.clear()
+    },
     log: (line) => void process.stderr.write(`${line}\n`),
     clear: () => location.clear(),
     close: () => location.close(),

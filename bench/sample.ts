@@ -1,7 +1,4 @@
-import { DeadLetterQueue, type OperationInput } from '../src/index.ts'
-import type { PackedLetter } from '../src/stores/rows/form.ts'
-import { pack } from '../src/stores/rows/pack.ts'
-import { memoryStore } from '../src/stores/memory/memory.ts'
+import type { OperationInput } from '../src/index.ts'
 
 /** Number of different causes of the letters. */
 const causes = 50
@@ -35,20 +32,4 @@ function gateway(n: number): string {
 /** An error with a stack of 600 characters. */
 export function failure(n: number): Error {
   return errors[n % causes]!
-}
-
-let rows: PackedLetter[] | undefined
-
-/** The rows that stores write for captured letters, from letters that a queue created. */
-export async function sampleRows(): Promise<PackedLetter[]> {
-  if (rows) return rows
-  const store = memoryStore()
-  const queue = await DeadLetterQueue.open(store)
-  const failures = Array.from({ length: 1000 }, (_, n) => ({
-    operation: operation(n),
-    error: failure(n),
-  }))
-  const letters = await store.get(await queue.enqueueAll(failures))
-  await queue.close()
-  return (rows = letters.map(pack))
 }

@@ -38,8 +38,8 @@ const pages: Record<string, () => string> = {
         return `| \`${move}\` | ${cells.join(' | ')} | ${to.length > 0 ? to.join(', ') : 'removed'} |`
       }),
       '',
-      'A claim from `retrying` is possible only when the lease has expired. `edit` does not change the state, and',
-      '`restore` returns the letter to the state before it was archived.',
+      'A claim from `retrying` is possible only when the lease has expired. `edit` and `note` do not change the',
+      'state, and `restore` returns the letter to the state before it was archived.',
     ].join('\n'),
   'docs/reference/config.md': configPage,
   'docs/reference/config.schema.json': () => JSON.stringify(configJsonSchema(), null, 2),

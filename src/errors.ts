@@ -29,6 +29,31 @@ export const errorTable = {
     means:
       'The state of the letter does not allow this action. The message names the states that do.',
   },
+  GROUP_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'No letter has this fingerprint, and nothing is known about such a group.',
+  },
+  ACTION_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'No bulk action has this id. It may have been removed after its results expired.',
+  },
+  PLAN_EXPIRED: {
+    status: 409,
+    exit: 5,
+    retry: false,
+    means: 'The plan of a bulk action was not run in time. Nothing was done. Plan it again.',
+  },
+  APPROVAL_REQUIRED: {
+    status: 403,
+    exit: 5,
+    retry: false,
+    means:
+      'The plan has more letters than one person may act on. Another person has to approve it.',
+  },
   ID_CONFLICT: {
     status: 409,
     exit: 5,
@@ -55,6 +80,13 @@ export const errorTable = {
     retry: false,
     means:
       'The letter cannot be replayed from here: its source has no address, or this process has no route to it. The message says what to configure.',
+  },
+  REPLAY_REFUSED: {
+    status: 409,
+    exit: 5,
+    retry: false,
+    means:
+      'The queue of the letter does not allow its replay (option replay): never, or not without an idempotency key. Nothing was published.',
   },
   QUEUE_FULL: {
     status: 429,

@@ -1,4 +1,27 @@
-export { DeadLetterQueue, type ClearOptions, type GuardSettings } from './queue.ts'
+export { DeadLetterQueue, type GuardSettings } from './queue/queue.ts'
+export type { ClearOptions } from './queue/actions.ts'
+export type {
+  Approval,
+  BulkAction,
+  BulkActionName,
+  BulkInput,
+  BulkLimits,
+  BulkProgress,
+  BulkResult,
+  BulkState,
+  Canary,
+  EditPreview,
+  Ineligible,
+  Outcome,
+  SampleLetter,
+  TimeWindow,
+  Transform,
+} from './letter/bulk-action.ts'
+export type { LineageLetter } from './admin/lineage.ts'
+export type { ResultsQuery } from './bulk/bulk.ts'
+export type { PlanOptions } from './bulk/plan-options.ts'
+export type { JsonSchema } from './check/payload-schema.ts'
+export type { ReplaySafety } from './letter/replay-safety.ts'
 export type { AppOptions, QueueOptions, QueuePolicy } from './options/options.ts'
 export type { Retention } from './policy/retention.ts'
 export type { CaptureContext } from './capture/context.ts'
@@ -26,9 +49,28 @@ export type { FailedResult } from './letter/result.ts'
 export type { LimiterStatus } from './redelivery/flow/limiter.ts'
 export type { Handler, ReplayingHandler, ReplayRoute, Run } from './redelivery/run.ts'
 export type { ReplayOutcome } from './letter/result.ts'
-export type { LetterReplayOptions, RetryOptions, ReviewInput } from './admin/admin.ts'
+export type { LetterReplayOptions, ReviewInput } from './admin/admin.ts'
+export type { RetryOptions } from './admin/action-input.ts'
 export type { EditInput } from './admin/edit-input.ts'
+export { patchPayload } from './check/patch-payload.ts'
+export type { JsonPatch, JsonPatchOperation } from './letter/json-patch.ts'
+export type { BacktestInput } from './admin/backtest.ts'
+export type {
+  BacktestChange,
+  BacktestCounts,
+  BacktestGroup,
+  BacktestReport,
+  BacktestSide,
+} from './policy/backtest.ts'
+export type { PayloadVersion } from './admin/payload-versions.ts'
+export type { BytesFacts, JsonChange, LineChange, PayloadDiff } from './letter/payload-diff.ts'
 export type { ImportReport } from './transfer/operation-file/import.ts'
+export type { ExportOptions, ExportProgress } from './transfer/lines/export.ts'
+export type {
+  ImportProgress,
+  LetterImportOptions,
+  LetterImportReport,
+} from './transfer/lines/import.ts'
 export { logObserver } from './observers/log.ts'
 export { pagerduty, type PagerDutyOptions } from './observers/notify/pagerduty.ts'
 export { slack, type SlackOptions } from './observers/notify/slack.ts'
@@ -36,13 +78,30 @@ export { webhook, type WebhookOptions } from './observers/notify/webhook.ts'
 export type { Notifier } from './observers/notify/notifier.ts'
 export { verifySignature } from './backends/http/signature.ts'
 export { defaultAlertRules, type Alert, type AlertRule } from './policy/alerts.ts'
-export type { Group, GroupQuery } from './admin/groups.ts'
+export type {
+  Group,
+  GroupChange,
+  GroupChangeKind,
+  GroupDetail,
+  GroupExplanation,
+  GroupFacet,
+  GroupIgnoring,
+  GroupNote,
+  GroupQuery,
+  GroupResolution,
+  GroupStatus,
+  IgnoreGroupOptions,
+  ResolveGroupOptions,
+  TrendPoint,
+} from './letter/group.ts'
+export type { FingerprintMatch, FingerprintRule } from './policy/fingerprint-rules.ts'
 export type { Health } from './admin/health.ts'
 export type { Metrics, MetricsQuery } from './admin/metrics.ts'
 export type { Statistics, StatisticsOptions } from './admin/statistics.ts'
 export type { SpoolStatus } from './store.ts'
 export { errorTable, RedriveError, type ErrorCode } from './errors.ts'
 export type * from './letter/letter.ts'
+export type { PausedQueue } from './letter/paused-queue.ts'
 export { sourceIdOf } from './letter/source-id.ts'
 export type { JsonScalar, LetterFilter, LetterQuery, Page } from './letter/query.ts'
 export { decodePayload, encodePayload } from './letter/payload.ts'
@@ -94,6 +153,7 @@ export { type HandlerContext } from './loops/handlers/handler.ts'
 export { type Handled } from './loops/handlers/handler.ts'
 export { LoopGroup, type LoopGroupOptions, type RestartPolicy } from './loops/loop-group.ts'
 export type { ProcessContext } from './loops/request-loop.ts'
+export type { LoopBreakerOptions } from './loops/loop-breaker.ts'
 export type { RequestLoopOptions } from './loops/request-loop-options.ts'
 export type { Runnable, RunOptions, ShutdownOptions } from './loops/runnable.ts'
 export type { DeadLettering, DeliveredMessage } from './loops/dead-lettering.ts'

@@ -1,7 +1,11 @@
 import { RedriveError } from './errors.ts'
 import { checkOneOf, keysOf } from './check/keys.ts'
-import type { Action, DeadLetter } from './letter/letter.ts'
-import type { Change } from './letter/moves.ts'
+import type { BulkAction } from './letter/bulk-action.ts'
+import type { GroupChange } from './letter/group.ts'
+import type { Action, DeadLetter, Patch } from './letter/letter.ts'
+import { withChange, type Change } from './letter/moves.ts'
+import type { PausedQueue } from './letter/paused-queue.ts'
+import type { Timestamp } from './letter/time.ts'
 import type { Alert } from './policy/alerts.ts'
 
 /** All events. An event is emitted after the fact: an observer cannot prevent anything. */
@@ -49,6 +53,14 @@ export type RedriveEvent =
   | { type: 'set-aside'; what: 'damaged' | 'refused'; file: string; why: string }
   /** An alert rule changed. Of all processes on a store, one emits it, once for each change. */
   | { type: 'alert'; alert: Alert; state: 'raised' | 'cleared' }
+  /** A bulk action made progress or changed its state. */
+  | { type: 'bulk'; action: BulkAction }
+  /** This process has paused a queue: its letters are not run until it is resumed. */
+  | ({ type: 'queue-paused' } & PausedQueue)
+  /** This process has resumed a paused queue. */
+  | { type: 'queue-resumed'; queue: string; by: string }
+  /** A group changed: its letters made it regress or end its ignoring, or a person acted on it. */
+  | ({ type: 'group'; fingerprint: string; title: string } & GroupChange)
   | { type: 'error'; during: string; error: unknown }
 
 export type EventType = RedriveEvent['type']
@@ -78,6 +90,10 @@ const eventTypes = keysOf<Record<EventType, true>>({
   drained: true,
   'set-aside': true,
   alert: true,
+  bulk: true,
+  'queue-paused': true,
+  'queue-resumed': true,
+  group: true,
   error: true,
 })
 
@@ -92,6 +108,12 @@ const eventOfAction: Partial<Record<Action, LetterEventType>> = {
 }
 type LetterEventType = 'resolved' | 'rescheduled' | 'exhausted' | 'parked' | 'released' | 'replayed'
 
+function eventTypeOf({ action, set }: Change): LetterEventType | undefined {
+  return action === 'replay' && set.state === 'parked' ? 'parked' : eventOfAction[action]
+}
+
+const none: readonly Observer[] = []
+
 /**
  * Delivers events to listeners. Listeners cannot do harm: nothing waits for a listener, an error of
  * a listener becomes an `error` event and never reaches the caller, and each listener gets its own
@@ -100,6 +122,7 @@ type LetterEventType = 'resolved' | 'rescheduled' | 'exhausted' | 'parked' | 're
 export class ObserverHub {
   /** Lists are replaced, never changed, so that listeners may come and go during an event. */
   readonly #listeners = new Map<EventType | '*', readonly Observer[]>()
+  #onDue: ((at: Timestamp) => void) | undefined
 
   /**
    * Adds a listener for one type of event, or for all with `*`. Returns a function to remove it.
@@ -121,18 +144,46 @@ export class ObserverHub {
     return remove
   }
 
+  /**
+   * Sets the listener for letters that this process has made pending. It gets the time at which the
+   * letter is due, without the cost of an event.
+   */
+  setDueListener(listener: (at: Timestamp) => void): void {
+    this.#onDue = listener
+  }
+
   emit(event: RedriveEvent): void {
+    if (event.type === 'captured') this.#reportDue(event.letter)
     this.#deliver('*', event)
     this.#deliver(event.type, event)
   }
 
-  /** Emits the events of a change that was written: the one of its action, then `changed`. */
-  emitChange(letter: DeadLetter, change: Change, durationMs?: number): void {
-    const isParked = change.action === 'replay' && letter.state === 'parked'
-    const type = isParked ? 'parked' : eventOfAction[change.action]
+  /**
+   * Emits the events of a change that was written: the one of its action, then `changed`. `after`
+   * is the letter after the change.
+   */
+  emitChange(after: DeadLetter, change: Change, durationMs?: number): void {
+    const type = eventTypeOf(change)
     const timing = durationMs === undefined || type === 'released' ? {} : { durationMs }
-    if (type) this.emit({ type, letter, ...timing })
-    this.emit({ type: 'changed', letter, change })
+    this.#reportDue(change.set)
+    if (type) this.emit({ type, letter: after, ...timing })
+    this.emit({ type: 'changed', letter: after, change })
+  }
+
+  /** Like `emitChange`, but creates the letter after the change only if somebody listens. */
+  emitChangeOf(before: DeadLetter, change: Change, durationMs?: number): void {
+    const type = eventTypeOf(change)
+    if (
+      this.#hasListeners('*') ||
+      this.#hasListeners('changed') ||
+      (type && this.#hasListeners(type))
+    )
+      this.emitChange(withChange(before, change), change, durationMs)
+    else this.#reportDue(change.set)
+  }
+
+  #reportDue({ state, retryAt }: Pick<Patch, 'state' | 'retryAt'>): void {
+    if (state === 'pending' && retryAt) this.#onDue?.(retryAt)
   }
 
   /** Delivers to the listeners that were there at the beginning and still are. */
@@ -141,8 +192,12 @@ export class ObserverHub {
       if (this.#listenersOf(type).includes(listener)) this.#call(listener, event)
   }
 
+  #hasListeners(type: EventType | '*'): boolean {
+    return this.#listenersOf(type).length > 0
+  }
+
   #listenersOf(type: EventType | '*'): readonly Observer[] {
-    return this.#listeners.get(type) ?? []
+    return this.#listeners.get(type) ?? none
   }
 
   #call(listener: Observer, event: RedriveEvent): void {

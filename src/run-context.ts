@@ -25,13 +25,13 @@ const current = new AsyncLocalStorage<Redelivery>()
  * Runs `fn` as the run of this letter. If it succeeds, failures that it caught get their own
  * letters before this resolves, because nothing else would retry that work.
  */
-export async function insideRedelivery<T>(letter: Redelivered, fn: () => Promise<T>): Promise<T> {
+export async function insideRedelivery<T>(letter: Redelivered, fn: () => T): Promise<Awaited<T>> {
   const redelivery: Redelivery = { letter, isOver: false, deferredCaptures: [] }
   try {
     const value = await current.run(redelivery, fn)
     redelivery.isOver = true
     // Captures report their own errors.
-    if (!isFailedResult(value))
+    if (redelivery.deferredCaptures.length > 0 && !isFailedResult(value))
       await Promise.allSettled(redelivery.deferredCaptures.map((capture) => capture()))
     return value
   } finally {

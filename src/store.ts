@@ -6,7 +6,7 @@ import type {
   Payload,
   Priority,
 } from './letter/letter.ts'
-import type { Change } from './letter/moves.ts'
+import type { BulkMoves, Change } from './letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from './letter/query.ts'
 import type { Timestamp } from './letter/time.ts'
 
@@ -66,8 +66,8 @@ export interface Store {
 
   /**
    * Exact counts. Maintained, not scanned, as long as the filter uses only queue, state, category,
-   * priority and policy. Counts by severity and source are never maintained: a store may read every
-   * letter that matches.
+   * priority and policy, or also group unless the count is by tag. Counts by severity and source
+   * are never maintained: a store may read every letter that matches.
    */
   tally(by: TallyKey, filter?: LetterFilter): Promise<Map<string, number>>
 
@@ -116,6 +116,13 @@ export interface Store {
    * expired, until another worker claims it.
    */
   apply(changes: readonly Change[]): Promise<ApplyResult[]>
+
+  /**
+   * Makes the same move on many letters, each atomically, as `apply` does with a guard by version.
+   * Returns results in the same order. `conflict`: the letter has another version, is leased, or
+   * its state has no move. `missing`: no such letter.
+   */
+  applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]>
 
   /**
    * Removes letters permanently, except leased ones. Returns the number of removed letters. A
@@ -238,6 +245,12 @@ export interface LeaseRef {
 }
 
 export type ApplyResult = 'written' | 'conflict' | 'missing'
+
+/** A letter as someone has read it. */
+export interface LetterVersion {
+  id: string
+  version: number
+}
 
 /** Small durable documents for other features, so that every store supports all of them. */
 export interface Records {

@@ -1,7 +1,7 @@
 import { fakeClock, type FakeClock } from '../src/testing/fake-clock.ts'
 import type { EventOf, EventType, RedriveEvent } from '../src/observer.ts'
 import type { QueueOptions } from '../src/options/options.ts'
-import { DeadLetterQueue } from '../src/queue.ts'
+import { DeadLetterQueue } from '../src/queue/queue.ts'
 import type { Store } from '../src/store.ts'
 import { memoryStore } from '../src/stores/memory/memory.ts'
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ObserverHub, type RedriveEvent } from '../src/observer.ts'
+import { archive, resolve, retry } from '../src/letter/moves.ts'
 import { aLetter } from '../src/testing/a-letter.ts'
 
 const evicted: RedriveEvent = { type: 'evicted', count: 1 }
@@ -71,6 +72,43 @@ describe('ObserverHub', () => {
     hub.emit({ type: 'captured', letter })
     expect(calls).toEqual([whole.id, { type: 'captured', letter: whole }])
     expect(letter).toEqual(whole)
+  })
+
+  it('gives the letter after a change to listeners of its action, of changed and of all', () => {
+    const hub = new ObserverHub()
+    const before = aLetter({ state: 'retrying', epoch: 1, retries: 1 })
+    const by = { at: '2026-01-01T00:00:05.000Z', actor: 'w', guard: 'epoch' } as const
+    const heard: string[] = []
+    const hear = (event: RedriveEvent): unknown =>
+      'letter' in event && heard.push(`${event.type} ${event.letter?.state}`)
+    const leave = (['resolved', 'changed', '*'] as const).map((type) => hub.on(type, hear))
+    hub.emitChangeOf(before, resolve(before, by), 7)
+    expect(heard).toEqual([
+      'resolved resolved',
+      'resolved resolved',
+      'changed resolved',
+      'changed resolved',
+    ])
+    for (const remove of leave) remove()
+    hub.emitChangeOf(before, resolve(before, by), 7)
+    expect(heard).toHaveLength(4)
+  })
+
+  it('reports when letters become due, with and without listeners', () => {
+    const hub = new ObserverHub()
+    const due: string[] = []
+    hub.setDueListener((at) => due.push(at))
+    const at = '2026-01-01T00:00:05.000Z'
+    const pending = aLetter({ state: 'pending', retryAt: at })
+    hub.emit({ type: 'captured', letter: pending })
+    const parked = aLetter({ state: 'parked' })
+    hub.emit({ type: 'captured', letter: parked })
+    const by = { at, actor: 'ann', guard: 'version' } as const
+    hub.emitChangeOf(parked, retry(parked, by, '2026-01-01T00:00:06.000Z'))
+    hub.on('changed', () => {})
+    hub.emitChangeOf(parked, retry(parked, by, '2026-01-01T00:00:07.000Z'))
+    hub.emitChangeOf(pending, archive(pending, by))
+    expect(due).toEqual([at, '2026-01-01T00:00:06.000Z', '2026-01-01T00:00:07.000Z'])
   })
 
   it('catches a rejecting listener, and does not loop when a listener of error throws', async () => {

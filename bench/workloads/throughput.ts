@@ -1,44 +1,26 @@
-import type { StoreKind } from '../location.ts'
-import { median, result, type Bench, type Result } from '../harness.ts'
-import { threadYardstickOf, yardstickOf } from '../yardsticks/yardstick.ts'
+import { systemClock } from '../../src/clock/clock.ts'
+import { median, rate, result, type Bench, type Result } from '../harness.ts'
+import { rawEngineOf, rawPayload, type RawEngine, type RawItem } from '../yardsticks/raw-engine.ts'
 import { drainRate, failRate } from './drain.ts'
 import { bulkRate, enqueueRate } from './enqueue.ts'
 
-const measures = [
-  'R1',
-  'R1 by a thread',
-  'enqueue c1',
-  'R64',
-  'enqueue c64',
-  'bulk',
-  'drain',
-  'fail',
-] as const
-type Measure = (typeof measures)[number]
+/** Items in one write of the raw engine that a bulk call and a drain are compared with. */
+const rawBatch = 500
 
-/** Without `atLeast`, the value is reported for comparison only. */
-type Target = [measure: Measure, yardstick: 'R1' | 'R1 by a thread' | 'R64', atLeast?: number]
+const rawMeasures = ['raw add 1', 'raw add 64', 'raw add 500', 'raw drain 500'] as const
+const ownMeasures = ['enqueue c1', 'enqueue c64', 'bulk', 'drain', 'fail'] as const
 
-const serverTargets: Target[] = [
-  ['enqueue c64', 'R64', 0.4],
-  ['drain', 'R64', 0.25],
+type RawMeasure = (typeof rawMeasures)[number]
+type Measure = RawMeasure | (typeof ownMeasures)[number]
+
+/** What each measure is compared with, in the same round. */
+const comparisons: [measure: Measure, raw: RawMeasure][] = [
+  ['enqueue c1', 'raw add 1'],
+  ['enqueue c64', 'raw add 64'],
+  ['bulk', 'raw add 500'],
+  ['drain', 'raw drain 500'],
+  ['fail', 'raw drain 500'],
 ]
-
-/** Targets as a share of the yardstick of the same round. */
-const targets: Record<StoreKind, Target[]> = {
-  memory: [],
-  sqlite: [
-    ['enqueue c1', 'R1', 0.7],
-    ['R1 by a thread', 'R1'],
-    ['enqueue c1', 'R1 by a thread'],
-    ['enqueue c64', 'R1', 2.5],
-    ['enqueue c64', 'R64', 0.4],
-    ['bulk', 'R64', 0.5],
-    ['drain', 'R64', 0.25],
-  ],
-  postgres: serverTargets,
-  redis: serverTargets,
-}
 
 /** About ten thousand calls until all hot code is compiled. */
 async function warmUp(bench: Bench): Promise<void> {
@@ -51,24 +33,30 @@ async function warmUp(bench: Bench): Promise<void> {
   bench.forget()
 }
 
-/** Throughput of captures and drains. */
+/** Throughput of captures and drains, as a share of what the engine does without Redrive. */
 export async function throughput(bench: Bench): Promise<Result[]> {
   const { sizes, kind } = bench
-  const raw = yardstickOf(kind)
-  const byThread = threadYardstickOf(kind)
-  const run: Record<Measure, () => Promise<number> | number> = {
-    R1: () => raw!(bench.location, sizes.single, 1),
-    'R1 by a thread': () => byThread!(bench.location, sizes.single, 1),
-    R64: () => raw!(bench.location, sizes.concurrent, 64),
+  const open = rawEngineOf(kind)
+  const raw = (measureRaw: (engine: RawEngine) => Promise<number>) => async () => {
+    const engine = await open!(bench.location)
+    try {
+      return await measureRaw(engine)
+    } finally {
+      await engine.close()
+    }
+  }
+  const run: Record<Measure, () => Promise<number>> = {
+    'raw add 1': raw((engine) => addRate(engine, sizes.single, 1)),
+    'raw add 64': raw((engine) => addRate(engine, sizes.concurrent, 64)),
+    'raw add 500': raw((engine) => addRate(engine, sizes.bulk, rawBatch)),
+    'raw drain 500': raw((engine) => rawDrainRate(engine, sizes.drain)),
     'enqueue c1': () => enqueueRate(bench, 1, sizes.single),
     'enqueue c64': () => enqueueRate(bench, 64, sizes.concurrent),
     bulk: () => bulkRate(bench, sizes.bulk),
     drain: () => drainRate(bench, sizes.drain),
     fail: () => failRate(bench, sizes.concurrent),
   }
-  const wanted = measures.filter((measure) =>
-    measure === 'R1 by a thread' ? byThread : raw || !measure.startsWith('R'),
-  )
+  const wanted: Measure[] = [...(open ? rawMeasures : []), ...ownMeasures]
   const rounds: Partial<Record<Measure, number>>[] = []
   await warmUp(bench)
   for (let round = 0; round < sizes.rounds; round++) {
@@ -78,18 +66,47 @@ export async function throughput(bench: Bench): Promise<Result[]> {
       rates[measure] = await run[measure]()
     }
     rounds.push(rates)
-    const parts = wanted.map((measure) => `${measure} ${Math.round(rates[measure]!)}/s`)
-    bench.log(`  round ${round + 1}: ${parts.join(', ')}`)
+    const figures = wanted.map((measure) => `${measure} ${Math.round(rates[measure]!)}/s`)
+    bench.log(`  round ${round + 1}: ${figures.join(', ')}`)
   }
-  const absolute = wanted.map((measure) =>
-    result(kind, measure, median(rounds.map((rates) => rates[measure]!)), '/s'),
-  )
   return [
-    ...absolute,
-    ...targets[kind].map(([measure, yardstick, atLeast]) => {
+    ...wanted.map((measure) =>
+      result(kind, measure, median(rounds.map((rates) => rates[measure]!)), '/s'),
+    ),
+    ...(open ? comparisons : []).map(([measure, yardstick]) => {
       const ratios = rounds.map((rates) => rates[measure]! / rates[yardstick]!)
-      const target = atLeast === undefined ? undefined : { atLeast }
-      return result(kind, `${measure} / ${yardstick}`, median(ratios), 'x', target)
+      return result(kind, `${measure} / ${yardstick}`, median(ratios), 'x')
     }),
+    ...bench
+      .cpuPerLetter()
+      .map(([what, us]) => result(kind, `client CPU per letter, ${what}`, us, 'µs')),
   ]
+}
+
+async function addRate(engine: RawEngine, count: number, perWrite: number): Promise<number> {
+  await addItems(engine, Math.min(count, 10 * perWrite), perWrite)
+  const startMs = performance.now()
+  await addItems(engine, count, perWrite)
+  return rate(count, performance.now() - startMs)
+}
+
+async function rawDrainRate(engine: RawEngine, count: number): Promise<number> {
+  await addItems(engine, count, rawBatch)
+  const startMs = performance.now()
+  let left = count
+  while (left > 0) left -= await engine.drain(Math.min(rawBatch, left))
+  return rate(count, performance.now() - startMs)
+}
+
+async function addItems(engine: RawEngine, count: number, perWrite: number): Promise<void> {
+  for (let n = 0; n < count; n += perWrite)
+    await engine.add(
+      Array.from({ length: Math.min(perWrite, count - n) }, (_, at) => itemOf(n + at)),
+    )
+}
+
+const payloads = Array.from({ length: 1000 }, (_, n) => rawPayload(n))
+
+function itemOf(n: number): RawItem {
+  return { id: systemClock.id(), payload: payloads[n % payloads.length]! }
 }

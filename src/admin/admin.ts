@@ -1,6 +1,8 @@
-import { checkSize, isTimestamp } from '../capture/context.ts'
+import { checkSize } from '../capture/context.ts'
+import { whyEditRefused, type EditRules } from '../check/edit-rules.ts'
 import { checkRemoval } from '../check/filter.ts'
-import { checkKeys, checkOneOf, describeValue } from '../check/keys.ts'
+import { checkKeys, checkOneOf } from '../check/keys.ts'
+import { patchPayload } from '../check/patch-payload.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
@@ -8,6 +10,7 @@ import { replaysOfLetter } from '../letter/lineage.ts'
 import { isLegal, moveTable, type Move } from '../letter/move-table.ts'
 import * as moves from '../letter/moves.ts'
 import type { LetterFilter } from '../letter/query.ts'
+import { whyReplayRefused, type ReplaySafety } from '../letter/replay-safety.ts'
 import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
@@ -15,10 +18,19 @@ import type { ObserverHub } from '../observer.ts'
 import { changeAfterFailure } from '../policy/after-run.ts'
 import type { Customs } from '../policy/backoff.ts'
 import type { Rule } from '../policy/classify.ts'
+import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import { understand } from '../policy/judge.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { Store } from '../store.ts'
-import { readEdit, createUndoEdit, readCurrentValues, type EditInput } from './edit-input.ts'
+import { checkActor, checkRetry, readNote, type RetryOptions } from './action-input.ts'
+import {
+  readEdit,
+  createUndoEdit,
+  readCurrentValues,
+  undoNote,
+  type EditInput,
+  type ReadEdit,
+} from './edit-input.ts'
 import { findNewestEdit, removeEdit, removeEdits, removeUnusedEdit, saveEdit } from './edits.ts'
 import { waitForRun } from './wait-for-run.ts'
 
@@ -27,27 +39,17 @@ export interface AdminOptions {
   clock: Clock
   hub: ObserverHub
   classifierRules: readonly Rule[]
+  fingerprints?: readonly FingerprintRule[]
   backoffs: Customs
   /** Retry limits of a queue. */
   limitsFor: (queue: string) => RetryLimits
+  /** Rules for edits and replays of a queue. */
+  repairRulesFor: (queue: string) => EditRules & { replay: ReplaySafety }
   maxPayloadBytes: number
   /** Interval of polling for changes by other processes. */
   pollMs: number
   /** Publishes a letter to its source, or to the mailbox `to`. */
   publish: (letter: DeadLetter, to?: string | Mailbox) => Promise<ReplayOutcome>
-}
-
-export interface RetryOptions {
-  /** When it becomes due: an ISO-8601 timestamp or a Date. A past time means now. Default: now. */
-  at?: string | Date
-  /**
-   * True: resolves after the next run, in any process, with the letter after it: resolved,
-   * rescheduled, exhausted or parked. If no process has a handler for its queue, a worker parks the
-   * letter; while no worker runs, it stays due.
-   */
-  wait?: boolean
-  /** Aborts the wait. The letter stays due. */
-  signal?: AbortSignal
 }
 
 export interface LetterReplayOptions {
@@ -132,6 +134,9 @@ export class Admin {
     checkActor(by)
     let letter = await this.#load(id)
     this.#checkMove('replay', letter)
+    const refusal = whyReplayRefused(letter, this.#options.repairRulesFor(letter.queue).replay)
+    if (refusal !== undefined)
+      throw new RedriveError('REPLAY_REFUSED', `letter ${id} cannot be replayed: ${refusal}`)
     const outcome = await this.#options.publish(letter, options.to)
     const { version } = letter.payload
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
@@ -174,6 +179,12 @@ export class Admin {
     return result === 'written' ? { change, now: moves.withChange(letter, change) } : { change }
   }
 
+  /** Adds a note to the history. */
+  async note(id: string, text: string, by: string): Promise<DeadLetter> {
+    const note = readNote(text)
+    return this.#act(id, 'note', by, (letter, mover) => moves.note(letter, mover), note)
+  }
+
   archive(id: string, by: string): Promise<DeadLetter> {
     return this.#act(id, 'archive', by, (letter, mover) => moves.archive(letter, mover))
   }
@@ -184,23 +195,36 @@ export class Admin {
 
   /** Saves the present values, so that the edit can be undone, then changes the letter. */
   async edit(id: string, input: EditInput): Promise<DeadLetter> {
-    const { payload, ...edited } = readEdit(input)
+    const edit = readEdit(input)
     return this.#act(
       id,
       'edit',
       input.by,
-      async (letter, mover) => {
-        if (payload) checkSize(payload, letter.queue, this.#options.maxPayloadBytes)
-        const values: moves.Edit = {
-          ...(payload ? { payload: { ...payload, version: letter.payload.version + 1 } } : {}),
-          ...edited,
-        }
-        await saveEdit(this.#options.store, letter, readCurrentValues(letter, values))
-        return moves.edit(letter, mover, values)
-      },
+      (letter, mover) => this.prepareEdit(letter, edit, mover),
       input.reason,
       (letter) => removeUnusedEdit(this.#options.store, letter),
     )
+  }
+
+  /** The change that an edit makes to a letter, once the present values are saved. */
+  async prepareEdit(letter: DeadLetter, edit: ReadEdit, mover: moves.Mover): Promise<moves.Change> {
+    const values = this.editedValues(letter, edit)
+    await saveEdit(this.#options.store, letter, readCurrentValues(letter, values, mover))
+    return moves.edit(letter, mover, values)
+  }
+
+  /** The values that an edit gives to a letter. Throws INVALID_INPUT if a rule refuses them. */
+  editedValues(letter: DeadLetter, { payload: given, patch, ...edited }: ReadEdit): moves.Edit {
+    const { maxPayloadBytes, repairRulesFor } = this.#options
+    const payload = patch ? patchPayload(letter.payload, patch, maxPayloadBytes) : given
+    if (payload) checkSize(payload, letter.queue, maxPayloadBytes)
+    const values: moves.Edit = {
+      ...(payload ? { payload: { ...payload, version: letter.payload.version + 1 } } : {}),
+      ...edited,
+    }
+    const refusal = whyEditRefused(letter, values, repairRulesFor(letter.queue))
+    if (refusal !== undefined) throw new RedriveError('INVALID_INPUT', refusal)
+    return values
   }
 
   /** Undoes the newest edit. The payload gets a new version with its previous bytes. */
@@ -213,7 +237,7 @@ export class Admin {
       'edit',
       by,
       (current, mover) => moves.edit(current, mover, createUndoEdit(current, newest.value)),
-      'edit undone',
+      undoNote,
     )
     await removeEdit(store, newest.id)
     return letter
@@ -263,12 +287,20 @@ export class Admin {
   }
 
   #changeAfterFailure(letter: DeadLetter, by: moves.Mover, error: unknown): moves.Change {
-    const { clock, hub, classifierRules, backoffs, limitsFor } = this.#options
+    const { clock, hub, classifierRules, fingerprints, backoffs, limitsFor } = this.#options
     const { queue } = letter
     const report = (during: string, problem: string): void =>
       hub.emit({ type: 'error', during: `${during} ${queue}`, error: problem })
     const onProblem = (problem: string): void => report('classifying', problem)
-    const { judged, template } = understand(error, queue, by.at, classifierRules, onProblem)
+    const { judged, template } = understand(
+      error,
+      queue,
+      by.at,
+      classifierRules,
+      onProblem,
+      undefined,
+      fingerprints,
+    )
     // No claim has counted this run, unless a worker has claimed the letter.
     const retries = letter.state === 'pending' ? letter.retries + 1 : letter.retries
     const { change, problem } = changeAfterFailure({
@@ -333,30 +365,4 @@ export class Admin {
       `letter ${letter.id} is ${letter.state}: ${move} is possible when it is ${from}`,
     )
   }
-}
-
-function checkRetry(options: RetryOptions): RetryOptions {
-  checkKeys('retry options', options, ['at', 'wait', 'signal'])
-  const { at, wait, signal } = options
-  const reject = (what: string): never => {
-    throw new RedriveError('INVALID_INPUT', what)
-  }
-  if (at !== undefined && !isTimestamp(at))
-    reject(`\`at\` must be an ISO-8601 timestamp or a Date, got ${String(at).slice(0, 80)}`)
-  if (wait !== undefined && typeof wait !== 'boolean')
-    reject(`\`wait\` must be true or false, got ${typeof wait}`)
-  if (signal !== undefined && !(signal instanceof AbortSignal))
-    reject(`\`signal\` must be an AbortSignal, got ${typeof signal}`)
-  return options
-}
-
-/** Checks the name and the note for the history. */
-function checkActor(by: unknown, note: unknown = ''): void {
-  if (typeof by !== 'string' || by === '')
-    throw new RedriveError(
-      'INVALID_INPUT',
-      `\`by\` must be a non-empty string, got ${describeValue(by)}`,
-    )
-  if (typeof note !== 'string')
-    throw new RedriveError('INVALID_INPUT', `\`note\` must be a string, got ${describeValue(note)}`)
 }

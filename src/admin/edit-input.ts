@@ -1,13 +1,18 @@
 import { checkContext, jsonOf, metadataOf } from '../capture/context.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
+import { readPatch } from '../check/patch-payload.ts'
 import { RedriveError } from '../errors.ts'
-import type { DeadLetter, Json, Priority } from '../letter/letter.ts'
-import type { Edit } from '../letter/moves.ts'
+import type { JsonPatch } from '../letter/json-patch.ts'
+import type { DeadLetter, Json, Payload, Priority } from '../letter/letter.ts'
+import type { Edit, Mover } from '../letter/moves.ts'
 import { encodePayload } from '../letter/payload.ts'
+import type { Timestamp } from '../letter/time.ts'
 
 export interface EditInput {
   /** The new payload: bytes, a string with its content type, or a JS value. */
   payload?: unknown
+  /** A JSON Patch (RFC 6902) of the JSON payload, in place of `payload`. */
+  patch?: JsonPatch
   contentType?: string
   headers?: Record<string, string>
   priority?: Priority
@@ -19,6 +24,7 @@ export interface EditInput {
 
 const editKeys = keysOf<EditInput>({
   payload: true,
+  patch: true,
   contentType: true,
   headers: true,
   priority: true,
@@ -28,8 +34,11 @@ const editKeys = keysOf<EditInput>({
   by: true,
 })
 
+/** A checked edit. The patch is applied to the payload of each letter. */
+export type ReadEdit = Edit & { patch?: JsonPatch }
+
 /** Checks the input of an edit with the rules of a capture, and copies it. */
-export function readEdit(input: EditInput): Edit {
+export function readEdit(input: EditInput): ReadEdit {
   checkKeys('edit', input, editKeys)
   const { by, reason, headers, priority, tags, metadata, contentType } = input
   if (!by || !reason || typeof by !== 'string' || typeof reason !== 'string')
@@ -37,6 +46,8 @@ export function readEdit(input: EditInput): Edit {
       'INVALID_INPUT',
       'an edit needs `by` and `reason`, both non-empty strings',
     )
+  if (input.patch !== undefined && 'payload' in input)
+    throw new RedriveError('INVALID_INPUT', 'an edit has either `payload` or `patch`, got both')
   checkContext({
     headers: headers ?? {},
     tags: tags ?? [],
@@ -47,6 +58,7 @@ export function readEdit(input: EditInput): Edit {
   const type = contentType ?? undefined
   return {
     ...('payload' in input ? { payload: encodePayload(input.payload, type) } : {}),
+    ...(input.patch === undefined ? {} : { patch: readPatch(input.patch) }),
     ...(headers ? { headers: jsonOf(headers) as typeof headers } : {}),
     ...(priority ? { priority } : {}),
     ...(tags ? { tags: [...tags] } : {}),
@@ -54,12 +66,26 @@ export function readEdit(input: EditInput): Edit {
   }
 }
 
+/** The note of an edit that undoes another one, in the history. */
+export const undoNote = 'edit undone'
+
+/** What the record of an edit has: the values that it replaced, who made it, and when. */
+export interface SavedEdit extends Edit {
+  /** Absent in records of older versions. */
+  by?: string
+  at?: Timestamp
+}
+
 /** The present values of the fields that an edit changes, as JSON for the record of the edit. */
-export function readCurrentValues(letter: DeadLetter, edit: Edit): { [key: string]: Json } {
-  const values: { [key: string]: Json } = {}
+export function readCurrentValues(
+  letter: DeadLetter,
+  edit: Edit,
+  { actor, at }: Pick<Mover, 'actor' | 'at'>,
+): { [key: string]: Json } {
+  const values: { [key: string]: Json } = { by: actor, at }
   if (edit.payload) {
-    const { bytes, contentType, lossy = false } = letter.payload
-    values['payload'] = { bytes: Buffer.from(bytes).toString('base64'), contentType, lossy }
+    const { bytes, ...facts } = letter.payload
+    values['payload'] = { ...facts, bytes: Buffer.from(bytes).toString('base64') }
   }
   if (edit.headers) values['headers'] = letter.headers ?? {}
   if (edit.priority) values['priority'] = letter.priority
@@ -68,16 +94,19 @@ export function readCurrentValues(letter: DeadLetter, edit: Edit): { [key: strin
   return values
 }
 
+/** Reads the record of an edit. */
+export function readSavedEdit(values: Json): SavedEdit {
+  const { payload, ...rest } = values as Omit<SavedEdit, 'payload'> & { payload?: Json }
+  if (!payload) return rest
+  const saved = payload as unknown as Omit<Payload, 'bytes'> & { bytes: string }
+  const { lossy, ...facts } = saved
+  const bytes = Buffer.from(saved.bytes, 'base64')
+  return { ...rest, payload: { ...facts, bytes, size: bytes.length, ...(lossy ? { lossy } : {}) } }
+}
+
 /** The edit that restores the values of `readCurrentValues`. The payload gets a new version. */
 export function createUndoEdit(letter: DeadLetter, values: Json): Edit {
-  const { payload, ...rest } = values as Omit<Edit, 'payload'> & { payload?: Json }
+  const { by: _, at: __, payload, ...rest } = readSavedEdit(values)
   if (!payload) return rest
-  const saved = payload as { bytes: string; contentType: string; lossy: boolean }
-  const { contentType, lossy } = saved
-  const bytes = Buffer.from(saved.bytes, 'base64')
-  const version = letter.payload.version + 1
-  return {
-    ...rest,
-    payload: { bytes, contentType, size: bytes.length, version, ...(lossy ? { lossy } : {}) },
-  }
+  return { ...rest, payload: { ...payload, version: letter.payload.version + 1 } }
 }

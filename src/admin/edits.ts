@@ -90,7 +90,7 @@ async function removeOrphansAfter(
 }
 
 /** Edits of a letter, the oldest first. */
-async function* listEdits(store: Store, letterId: string): AsyncGenerator<DocumentRecord> {
+export async function* listEdits(store: Store, letterId: string): AsyncGenerator<DocumentRecord> {
   for (let after: string | undefined; ;) {
     const page = { prefix: `${letterId}:`, limit: pageSize, ...startAfter(after) }
     const edits = await store.records.list(kind, page)

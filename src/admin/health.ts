@@ -1,3 +1,4 @@
+import type { PausedQueue } from '../letter/paused-queue.ts'
 import type { Alert } from '../policy/alerts.ts'
 import type { SpoolStatus, Store, StoreHealth } from '../store.ts'
 
@@ -9,6 +10,8 @@ export interface Health {
   spool?: SpoolStatus
   /** Raised alerts of all processes. */
   alerts: Alert[]
+  /** Queues whose letters are not run until a person resumes them. They are no problem. */
+  pausedQueues: PausedQueue[]
   /** Descriptions of all problems, for people. */
   problems: string[]
 }
@@ -19,7 +22,7 @@ export async function readHealth(
   stuck: { all: boolean; problems: string[] },
   alerts: Alert[],
   spool: (() => Promise<SpoolStatus>) | undefined,
-): Promise<Health> {
+): Promise<Omit<Health, 'pausedQueues'>> {
   const storeHealth = await store.health()
   const raised = alerts.map(({ name, summary }) => `${name}: ${summary}`)
   const problems = [...storeHealth.problems, ...raised, ...stuck.problems]

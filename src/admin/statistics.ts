@@ -10,6 +10,7 @@ import {
   type State,
 } from '../letter/letter.ts'
 import { checkKeys, checkOneOf, keysOf } from '../check/keys.ts'
+import type { PausedQueue } from '../letter/paused-queue.ts'
 import type { Store, Total } from '../store.ts'
 
 /** Current counts, and totals since the store was created. */
@@ -36,6 +37,8 @@ export interface Statistics {
   avgRetryCount: number
   lifetime: Lifetime
   processor: Processor
+  /** Queues whose letters are not run until a person resumes them. */
+  pausedQueues: PausedQueue[]
 }
 
 export interface StatisticsOptions {
@@ -95,7 +98,7 @@ export async function readStatistics(
   maxItems: number,
   processor: Processor,
   { by = [] }: StatisticsOptions = {},
-): Promise<Statistics> {
+): Promise<Omit<Statistics, 'pausedQueues'>> {
   const everything = { state: [...states] }
   const [byState, byCategory, byPriority, byPolicy, byQueue, totals] = await Promise.all([
     store.tally('state', everything),

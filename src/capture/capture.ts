@@ -12,6 +12,7 @@ import type {
 import { toMs, toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import { decideCapture } from '../policy/decide.ts'
+import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import { understand } from '../policy/judge.ts'
 import { inHistory } from '../letter/history.ts'
 import type { Rule } from '../policy/classify.ts'
@@ -44,6 +45,7 @@ export interface CapturerOptions {
   hub: ObserverHub
   rulesFor: (queue: string) => QueueRules
   classifierRules: readonly Rule[]
+  fingerprints?: readonly FingerprintRule[]
   backoffs: Record<string, (retry: number, failure: DeadLetter['failure']) => number>
   capacity: Capacity | undefined
   maxPayloadBytes: number
@@ -51,6 +53,8 @@ export interface CapturerOptions {
   enabled?: boolean
   /** The program that captures. Default: letters do not name it. */
   app?: App
+  /** Gets every failure that was stored: a new letter, or an occurrence of one. Never throws. */
+  onStored?: (letter: DeadLetter) => void
 }
 
 /**
@@ -148,8 +152,13 @@ export class Capturer {
     const ids: string[] = []
     let firstError: unknown
     for (const [index, letter] of letters.entries()) {
+      const result = results[index]!
       try {
-        ids.push((await this.#report(letter, results[index]!)).id)
+        const stored =
+          result.kind === 'added'
+            ? this.#reportAdded(letter, result)
+            : await this.#report(letter, result)
+        ids.push(stored.id)
       } catch (error) {
         firstError ??= error
       }
@@ -159,81 +168,98 @@ export class Capturer {
     throw firstError
   }
 
-  #letterOf({ queue, source, payload, thrown, context, ...captured }: Captured): DeadLetter {
+  #letterOf(captured: Captured): DeadLetter {
+    const { queue, source, payload, thrown, context } = captured
     const { clock, classifierRules, backoffs, rulesFor, maxPayloadBytes, app } = this.#options
     checkSize(payload, queue, maxPayloadBytes)
     const rules = rulesFor(queue)
     const nowMs = clock.now()
     const at = toTimestamp(nowMs)
-    const { judged, template } = understand(thrown, queue, at, classifierRules, (problem) =>
-      this.#reportError(queue, problem),
+    const { judged, template } = understand(
+      thrown,
+      queue,
+      at,
+      classifierRules,
+      (problem) => this.#reportError(queue, problem),
+      undefined,
+      this.#options.fingerprints,
     )
     const priority = context.priority ?? template?.priority ?? rules.priority
     const chosenRetries = context.maxRetries ?? template?.maxRetries
     const maxRetries = chosenRetries ?? maxRetriesFor(judged.category, rules)
-    const preferred = template?.backoff ?? rules.backoff
     const decided = decideCapture({
       judged,
       priority,
       maxRetries,
+      retryForMs: rules.retryForMs,
       random: () => clock.random(),
       customs: backoffs,
-      ...(rules.retryForMs === undefined ? {} : { retryForMs: rules.retryForMs }),
-      ...(context.policy ? { chosen: context.policy } : {}),
-      ...(preferred ? { preferred } : {}),
+      chosen: context.policy,
+      preferred: template?.backoff ?? rules.backoff,
     })
-    if ('problem' in decided && decided.problem) this.#reportError(queue, decided.problem)
+    const { state, policy } = decided
+    const { failure, category, severity, recoverability, fingerprint } = judged
     const actor = context.by ?? 'capture'
-    const state = decided.state
-    return {
+    // One literal and assignments: spreads of optional parts are much slower.
+    const letter: DeadLetter = {
       id: context.id?.toLowerCase() ?? clock.id(),
       version: 1,
       epoch: 0,
       occurrences: 1,
-      ...copyOptionalFields(context),
       queue,
       source,
-      ...(app ? { app: { ...app } } : {}),
       payload,
       metadata: context.metadata ? metadataOf(context.metadata) : {},
       tags: context.tags ? [...context.tags] : [],
-      ...judged,
-      firstFailure: judged.failure,
+      failure,
+      firstFailure: failure,
+      category,
+      severity,
+      recoverability,
+      fingerprint,
       priority,
-      policy: decided.policy,
+      policy,
       attempts: context.attempts ?? 1,
       retries: 0,
       maxRetries,
-      ...(chosenRetries === undefined ? {} : { maxRetriesChosen: true }),
       replays: captured.replays ?? 0,
-      ...(decided.state === 'pending'
-        ? { retryAt: toTimestamp(nowMs + decided.delayMs), backoffMs: decided.delayMs }
-        : {
-            backoffMs: 0,
-            reason: captured.reason ?? decided.reason,
-            review: { neededSince: at },
-            settledAt: at,
-          }),
+      backoffMs: 0,
       state,
       failedAt: context.failedAt ? toTimestamp(toMs(context.failedAt)) : at,
       deadLetteredAt: at,
       updatedAt: at,
       history: [
-        {
-          at,
-          actor,
-          action: 'capture',
-          from: null,
-          to: state,
-          failure: inHistory(judged),
-        },
+        { at, actor, action: 'capture', from: null, to: state, failure: inHistory(judged) },
       ],
       historyOmitted: 0,
     }
+    addOptional(letter, context)
+    if (app) letter.app = { ...app }
+    if (chosenRetries !== undefined) letter.maxRetriesChosen = true
+    if (decided.state === 'pending') {
+      letter.retryAt = toTimestamp(nowMs + decided.delayMs)
+      letter.backoffMs = decided.delayMs
+      if (decided.problem) this.#reportError(queue, decided.problem)
+    } else {
+      letter.reason = captured.reason ?? decided.reason
+      letter.review = { neededSince: at }
+      letter.settledAt = at
+    }
+    return letter
   }
 
   #reportError(queue: string, problem: string): void {
     this.#options.hub.emit({ type: 'error', during: `capture of ${queue}`, error: problem })
+  }
+
+  /** Emits the events of a letter that was added. */
+  #reportAdded(letter: DeadLetter, { evicted }: AddedResult): DeadLetter {
+    const { hub, onStored } = this.#options
+    onStored?.(letter)
+    if (evicted) hub.emit({ type: 'evicted', count: evicted })
+    hub.emit({ type: 'captured', letter })
+    if (letter.state === 'parked') hub.emit({ type: 'parked', letter })
+    return letter
   }
 
   /** Emits the events for the result of a write, and returns the letter that is stored now. */
@@ -244,12 +270,7 @@ export class Capturer {
     tries = 1,
   ): Promise<DeadLetter> {
     const { hub, store, capacity } = this.#options
-    if (result.kind === 'added') {
-      if (result.evicted) hub.emit({ type: 'evicted', count: result.evicted })
-      hub.emit({ type: 'captured', letter })
-      if (letter.state === 'parked') hub.emit({ type: 'parked', letter })
-      return letter
-    }
+    if (result.kind === 'added') return this.#reportAdded(letter, result)
     if (result.kind === 'full') {
       const maxItems = capacity?.maxItems ?? 0
       hub.emit({ type: 'full', queue: letter.queue, maxItems })
@@ -277,6 +298,7 @@ export class Capturer {
         'ID_CONFLICT',
         `letter ${letter.id} is already stored with another payload: use another id`,
       )
+    if (result.by === 'dedupeKey') this.#options.onStored?.(letter)
     hub.emit({ type: 'duplicate', letter: stored, occurrences: result.occurrences })
     return stored
   }
@@ -294,28 +316,31 @@ function rejectClient(captured: Captured): Captured {
   )
 }
 
+type AddedResult = Extract<AddResult, { kind: 'added' }>
+
 /** Retries when the matched duplicate is removed concurrently. */
 const maxTries = 5
 /** Small enough that building a chunk does not block the event loop. */
-const chunkSize = 64
+const chunkSize = 256
 const chunksAhead = 2
 
-const optionalKeys = ['dedupeKey', 'lane', 'tenant', 'traceparent', 'headers'] as const
-
-/** Only known keys: a letter with others could not be read back. */
-function copyOptionalFields(context: CaptureContext): Partial<DeadLetter> {
-  const given: Record<string, unknown> = {}
-  for (const key of optionalKeys) {
-    const value = context[key] ?? undefined
-    if (value !== undefined) given[key] = typeof value === 'object' ? jsonOf(value) : value
-  }
-  const { dependsOn, task, github } = context
+/**
+ * Adds the fields of the context that a letter has only if they are given. Only known keys: a
+ * letter with others could not be read back.
+ */
+function addOptional(letter: DeadLetter, context: CaptureContext): void {
+  const { dedupeKey, lane, tenant, traceparent, headers, dependsOn, task, github } = context
+  if (dedupeKey !== undefined) letter.dedupeKey = dedupeKey
+  if (lane !== undefined) letter.lane = lane
+  if (tenant !== undefined) letter.tenant = tenant
+  // JavaScript callers may give null.
+  if (traceparent !== undefined && traceparent !== null) letter.traceparent = traceparent
+  if (headers) letter.headers = jsonOf(headers) as Record<string, string>
   // Ids are stored in lower case, like the id of the letter.
-  if (dependsOn) given['dependsOn'] = dependsOn.map((id) => id.toLowerCase())
-  if (task) given['task'] = { id: task.id, description: task.description, source: task.source }
-  if (github) given['github'] = githubOf(github)
-  if (context.expiresAt) given['expiresAt'] = toTimestamp(toMs(context.expiresAt))
-  return given
+  if (dependsOn) letter.dependsOn = dependsOn.map((id) => id.toLowerCase())
+  if (task) letter.task = { id: task.id, description: task.description, source: task.source }
+  if (github) letter.github = githubOf(github)
+  if (context.expiresAt) letter.expiresAt = toTimestamp(toMs(context.expiresAt))
 }
 
 type Github = NonNullable<DeadLetter['github']>

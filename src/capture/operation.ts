@@ -28,9 +28,11 @@ export interface Enqueued {
   context?: CaptureContext
 }
 
+const failureKeys = keysOf<Enqueued>({ operation: true, error: true, context: true })
+
 /** The capture of one failure for `enqueueAll`. */
 export function enqueuedCapture(failure: Enqueued): Captured {
-  checkKeys('failure', failure, ['operation', 'error', 'context'])
+  checkKeys('failure', failure, failureKeys)
   return operationCapture(failure.operation, failure.error, failure.context)
 }
 
@@ -40,17 +42,14 @@ export function operationCapture(
   thrown: unknown,
   context: CaptureContext = {},
 ): Captured {
-  checkOperation(operation)
-  checkContext(context)
+  checkKeys('operation', operation, operationKeys)
   const { type, method, endpoint, payload, context: around } = operation
   const queue = checkQueueName(type)
-  const source: Source = {
-    kind: 'operation',
-    type,
-    ...(method === undefined ? {} : { method: stringOf('method', method) }),
-    ...(endpoint === undefined ? {} : { endpoint: stringOf('endpoint', endpoint) }),
-    ...(around === undefined ? {} : { context: jsonOf(around) }),
-  }
+  const source: Source = { kind: 'operation', type }
+  if (method !== undefined) source.method = stringOf('method', method)
+  if (endpoint !== undefined) source.endpoint = stringOf('endpoint', endpoint)
+  checkContext(context)
+  if (around !== undefined) source.context = jsonOf(around)
   const encoded = encodePayload(payload, context.contentType ?? undefined)
   return { queue, source, payload: encoded, thrown, context }
 }

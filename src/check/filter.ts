@@ -136,7 +136,7 @@ const filterChecks: Record<keyof LetterFilter, Check> = {
   priority: someOf(priorities),
   policy: oneOf(policies),
   reason: oneOf(reasons),
-  group: checkString,
+  group: checkStringOrStrings,
   tag: checkString,
   lane: checkString,
   tenant: checkString,

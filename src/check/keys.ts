@@ -28,11 +28,11 @@ export function checkKeys(
   { renamed = {}, code = 'INVALID_INPUT' }: KeyCheck = {},
 ): void {
   checkObject(thing, value, code)
-  const unknown = Object.entries(value).find(
-    ([key, inner]) => inner !== undefined && !known.includes(key),
+  const fields = value as Record<string, unknown>
+  const key = Object.keys(fields).find(
+    (name) => !known.includes(name) && fields[name] !== undefined,
   )
-  if (!unknown) return
-  const [key] = unknown
+  if (key === undefined) return
   throw new RedriveError(
     code,
     `unknown key ${quote(key)} in ${thing}: ${hintFor(key, known, renamed)}`,

@@ -20,7 +20,8 @@ export interface FilterOptions {
   until?: string
 }
 
-const collect = (value: string, before: string[] = []): string[] => [...before, value]
+/** Collects the values of an option that may be repeated. */
+export const collect = (value: string, before: string[] = []): string[] => [...before, value]
 
 /** Adds the filter options. */
 export function addFilterOptions(command: Command): Command {

@@ -1,45 +1,23 @@
-import { userInfo } from 'node:os'
-import { createInterface } from 'node:readline/promises'
 import type { Command } from 'commander'
 import { RedriveError } from '../errors.ts'
-import type { DeadLetter, State } from '../letter/letter.ts'
+import type { State } from '../letter/letter.ts'
 import { moveTable } from '../letter/move-table.ts'
 import { maxLimit, type LetterFilter, type LetterQuery } from '../letter/query.ts'
-import type { QueueOptions } from '../options/options.ts'
-import type { DeadLetterQueue } from '../queue.ts'
 import { explainError, formatError } from './error-output.ts'
-import { addFilterOptions, readFilter, type FilterOptions } from './filter.ts'
-import { resolveId } from './letter-ids.ts'
+import { actOnFilter } from './filter-action.ts'
 import {
-  withQueue,
-  type ConfigOptions,
-  type GlobalOptions,
-  type Opened,
-  type OpenedQueue,
-} from './open.ts'
+  askConfirmation,
+  describeOutcome,
+  legalStates,
+  type ActionOptions,
+  type LetterAction,
+} from './action-description.ts'
+import { addFilterOptions, readFilter } from './filter.ts'
+import { resolveId } from './letter-ids.ts'
+import { withQueue, type Opened, type OpenedQueue } from './open.ts'
 import { readPages } from './pages.ts'
+import { userName } from './user-name.ts'
 import { formatCount, toJson, escapeLine, paint } from './print.ts'
-
-/** An action on letters, chosen by id or by filter. */
-export interface LetterAction {
-  name: 'retry' | 'replay' | 'review' | 'archive' | 'restore'
-  /** The command in examples, if the name alone is not enough. */
-  usage?: string
-  description: string
-  /** The outcome for a letter, such as "archived". */
-  outcome: string | ((letter: Pick<DeadLetter, 'state'>) => string)
-  /** Options of the queue that the action needs, from the configuration. */
-  queueOptions?: (options: ConfigOptions) => Promise<QueueOptions>
-  run: (dlq: DeadLetterQueue, id: string, by: string) => Promise<DeadLetter>
-  /** A note that is printed once at the end. */
-  finalNote?: (opened: Opened, queues: ReadonlySet<string>) => Promise<string | undefined>
-}
-
-interface ActionOptions extends GlobalOptions, FilterOptions {
-  all?: boolean
-  yes?: boolean
-  by?: string
-}
 
 export function addLetterAction(program: Command, action: LetterAction): Command {
   const command = program
@@ -83,6 +61,7 @@ async function runAction(
       'INVALID_INPUT',
       `${action.name} needs either ids or a filter such as --queue, --state or --group (--all for every letter)`,
     )
+  if (filtered && action.bulk) return actOnFilter(action, action.bulk(), opened, filter, options)
   const selected = filtered
     ? await selectLetters(action, opened, filter, options)
     : await resolveIds(opened, ids)
@@ -112,15 +91,7 @@ async function selectLetters(
   options: ActionOptions,
 ): Promise<string[] | undefined> {
   const legal: readonly State[] = moveTable[action.name].from
-  const selectedStates =
-    filter.state === undefined
-      ? legal
-      : [filter.state].flat().filter((state) => legal.includes(state))
-  if (selectedStates.length === 0)
-    throw new RedriveError(
-      'ILLEGAL_MOVE',
-      `${action.name} is possible only in these states: ${legal.join(', ')}; change --state`,
-    )
+  const selectedStates = legalStates(action, filter)
   const query: LetterQuery = {
     ...filter,
     state: [...selectedStates],
@@ -141,22 +112,6 @@ async function selectLetters(
   })
   const what = `${formatCount(ids.length, 'letter')} (${by.join(', ')})`
   return options.yes || (await askConfirmation(action, what)) ? ids : undefined
-}
-
-async function askConfirmation(action: LetterAction, what: string): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stdout.isTTY)
-    throw new RedriveError(
-      'INVALID_INPUT',
-      `${action.name} would act on ${what}: add --yes to confirm`,
-    )
-  const prompt = createInterface({ input: process.stdin, output: process.stdout })
-  const closed = new AbortController()
-  prompt.once('close', () => closed.abort())
-  const answer = await prompt
-    .question(`${action.name} ${what}? [y/N] `, { signal: closed.signal })
-    .catch(() => '')
-  prompt.close()
-  return /^y(es)?$/i.test(answer.trim())
 }
 
 type Outcome = { id: string; queue: string; state: State } | { id: string; error: unknown }
@@ -185,14 +140,6 @@ async function applyAction(
   }
   if (process.stderr.isTTY && ids.length > batchSize) process.stderr.write('\r\u001b[K')
   return outcomes
-}
-
-function userName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return 'operator' // The user has no name, as in some containers.
-  }
 }
 
 const maxPrintedErrors = 10
@@ -233,10 +180,6 @@ function formatOutcomes(action: LetterAction, outcomes: readonly Outcome[]): str
   return [...Map.groupBy(done, (what) => what)]
     .map(([what, all]) => `${formatCount(all.length, 'letter')} ${what}.\n`)
     .join('')
-}
-
-function describeOutcome({ outcome }: LetterAction, letter: Pick<DeadLetter, 'state'>): string {
-  return typeof outcome === 'string' ? outcome : outcome(letter)
 }
 
 function toJsonOutcome(outcome: Outcome): object {

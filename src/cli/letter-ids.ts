@@ -1,5 +1,6 @@
 import { quote } from '../check/keys.ts'
 import { RedriveError } from '../errors.ts'
+import { isLetterId } from '../letter/letter-id.ts'
 import { states } from '../letter/letter.ts'
 import { writeCursor } from '../letter/query.ts'
 import type { Store } from '../store.ts'
@@ -58,11 +59,15 @@ function invalid(message: string): RedriveError {
   return new RedriveError('INVALID_INPUT', message)
 }
 
+const lowestId = '00000000-0000-0000-0000-000000000000'
+
 async function findByPrefix(store: Store, start: string, end: string): Promise<string[]> {
   const found: string[] = []
+  const lowest = start + lowestId.slice(start.length)
+  if (!isLetterId(lowest)) return found
   let scanned = 0
   for await (const ids of readPages((from) =>
-    findNeighbours(store, start, 'oldest', end ? 500 : 6, from),
+    findNeighbours(store, lowest, 'oldest', end ? 500 : 6, from),
   ))
     for (const id of ids) {
       if (!id.startsWith(start) || found.length > maxListed || ++scanned > maxScanned) return found
@@ -71,17 +76,15 @@ async function findByPrefix(store: Store, start: string, end: string): Promise<s
   return found
 }
 
-/**
- * The ids next to this string in the order of ids. A cursor need not be the position of a letter.
- */
+/** The ids next to this one in the order of ids. No letter need have it. */
 async function findNeighbours(
   store: Store,
-  text: string,
+  id: string,
   order: 'oldest' | 'newest',
   limit: number,
   from: { cursor?: string } = {},
 ): Promise<{ items: string[]; cursor?: string }> {
-  const cursor = writeCursor({ order, key: text, id: text })
+  const cursor = writeCursor({ order, key: id, id })
   const page = await store.find({ state: [...states], order, limit, cursor, ...from })
   return { ...page, items: page.items.map((letter) => letter.id) }
 }

@@ -2,14 +2,22 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addArchive } from './commands/archive.ts'
+import { addBacktest } from './commands/backtest.ts'
+import { addBulk } from './commands/bulk.ts'
 import { addConfig } from './commands/config.ts'
 import { addCopy } from './commands/copy.ts'
 import { addDemo } from './commands/demo.ts'
 import { addDoctor } from './commands/doctor.ts'
+import { addEdit } from './commands/edit.ts'
 import { addExport } from './commands/export.ts'
+import { addGroups } from './commands/groups.ts'
 import { addImport } from './commands/import.ts'
 import { addList } from './commands/list.ts'
+import { addNote } from './commands/note.ts'
+import { addPark } from './commands/park.ts'
 import { addPipeline } from './commands/pipeline.ts'
+import { addQueue } from './commands/queue.ts'
+import { addRemove } from './commands/remove.ts'
 import { addReplay } from './commands/replay.ts'
 import { addRestore } from './commands/restore.ts'
 import { addRetry } from './commands/retry.ts'
@@ -87,11 +95,19 @@ function createProgram(): Command {
     addList,
     addShow,
     addStats,
+    addGroups,
     addRetry,
     addReplay,
     addReview,
+    addEdit,
+    addNote,
+    addPark,
     addArchive,
     addRestore,
+    addRemove,
+    addBulk,
+    addQueue,
+    addBacktest,
     addDoctor,
     addImport,
     addExport,

@@ -4,7 +4,7 @@ import { systemClock, type Clock } from '../clock/clock.ts'
 import { connect } from '../connect/store.ts'
 import { RedriveError } from '../errors.ts'
 import type { QueueOptions } from '../options/options.ts'
-import type { DeadLetterQueue } from '../queue.ts'
+import type { DeadLetterQueue } from '../queue/queue.ts'
 import type { Store } from '../store.ts'
 import { sqliteFileOf } from '../backends/url.ts'
 
@@ -115,8 +115,9 @@ export async function withQueue<T>(
 ): Promise<T> {
   const extra = await queueOptions()
   const opened = await findStore(options, false)
-  const { DeadLetterQueue } = await import('../queue.ts')
-  const dlq = await DeadLetterQueue.open(opened.store, { ...extra, clock: opened.clock })
+  const { DeadLetterQueue } = await import('../queue/queue.ts')
+  const own = { clock: opened.clock, redeliver: false, alerts: false } as const
+  const dlq = await DeadLetterQueue.open(opened.store, { ...extra, ...own })
   try {
     return await use({ ...opened, dlq })
   } finally {

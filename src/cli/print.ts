@@ -43,6 +43,11 @@ export function toJson(value: unknown, indent?: number): string {
   )
 }
 
+/** Prints a value as one line of JSON, or the text. */
+export function printEither({ json }: { json?: boolean }, value: unknown, text: string): void {
+  process.stdout.write(json ? `${toJson(value)}\n` : text)
+}
+
 const graphemes = new Intl.Segmenter()
 const wide =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|^\p{Emoji_Presentation}/u

@@ -15,22 +15,27 @@ export interface Clock {
   id(): string
   /**
    * Calls `fire` once after `ms`, without an upper limit. Returns a function that cancels the
-   * timer.
+   * timer. With `background`, the timer does not keep the process alive.
    */
-  timer(ms: number, fire: () => void): () => void
+  timer(ms: number, fire: () => void, options?: { background?: boolean }): () => void
 }
 
 /** setTimeout is limited to 31 bits; a longer delay would fire immediately. */
 const longestTimeoutMs = 2 ** 31 - 1
 
 /** Splits a long delay into steps that setTimeout supports. */
-function systemTimer(ms: number, fire: () => void): () => void {
+function systemTimer(
+  ms: number,
+  fire: () => void,
+  { background = false }: { background?: boolean } = {},
+): () => void {
   let left = Math.max(0, ms)
   let handle: NodeJS.Timeout
   const step = (): void => {
     const slice = Math.min(left, longestTimeoutMs)
     left -= slice
     handle = setTimeout(() => (left > 0 ? step() : fire()), slice)
+    if (background) handle.unref()
   }
   step()
   return () => clearTimeout(handle)

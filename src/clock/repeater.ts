@@ -12,12 +12,17 @@ export interface RepeaterOptions {
 /** Runs rounds of work, one at a time: the first at once, each further one after a pause. */
 export class Repeater {
   readonly #lifecycle: Lifecycle
+  #pause = new AbortController()
 
   constructor({ clock, round, onStop }: RepeaterOptions) {
     let stopping: AbortController
     let rounds: Promise<void>
     const repeat = async ({ signal }: AbortController): Promise<void> => {
-      while (!signal.aborted) await sleep(clock, await round(), signal)
+      while (!signal.aborted) {
+        this.#pause = new AbortController()
+        const pauseMs = await round()
+        await sleep(clock, pauseMs, AbortSignal.any([signal, this.#pause.signal]))
+      }
     }
     this.#lifecycle = new Lifecycle({
       start: () => {
@@ -34,6 +39,11 @@ export class Repeater {
 
   start(): void {
     this.#lifecycle.start()
+  }
+
+  /** Starts the next round now, or right after the round in progress. */
+  wake(): void {
+    this.#pause.abort()
   }
 
   /** Waits for the round in progress. */

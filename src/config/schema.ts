@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { categories, recoverabilities, severities } from '../letter/letter.ts'
 import { targetProblem } from '../targets/http.ts'
 import { templates } from '../policy/templates.ts'
+import { fingerprintRule } from '../options/fingerprint-rule.ts'
 import {
   durationMs,
   mailboxName,
@@ -13,9 +14,11 @@ import {
 /** Options that are code are given to DeadLetterQueue.open and left out here. */
 const {
   backoffs: _backoffs,
+  transforms: _transforms,
   observers: _observers,
   clock: _clock,
   rules: rulesOption,
+  fingerprints: fingerprintsOption,
   backoff: backoffOption,
   maxRetries,
   templates: _templates,
@@ -313,6 +316,11 @@ export const configSchema = z.strictObject({
     .max(1000)
     .optional()
     .describe(rulesOption.description ?? ''),
+  fingerprints: z
+    .array(fingerprintRule(substring))
+    .max(1000)
+    .optional()
+    .describe(fingerprintsOption.description ?? ''),
   templates: z
     .array(z.enum(templates.map(({ name }) => name)))
     .max(1000)

@@ -107,9 +107,11 @@ const wrapperKeys = ['error', 'original', 'originalError', 'driverError', 'paren
 function causeOf(thing: object): unknown {
   const cause = read(thing, 'cause')
   if (cause !== undefined && cause !== null) return cause
-  return wrapperKeys
-    .map((key) => read(thing, key))
-    .find((inner) => typeof read(inner, 'stack') === 'string')
+  for (const key of wrapperKeys) {
+    const inner = read(thing, key)
+    if (typeof read(inner, 'stack') === 'string') return inner
+  }
+  return undefined
 }
 
 /**

@@ -190,6 +190,7 @@ export const actions = [
   'remove',
   'evict',
   'wake',
+  'note',
 ] as const
 export type Action = (typeof actions)[number]
 

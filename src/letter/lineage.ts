@@ -34,3 +34,18 @@ export function replaysOfLetter({
   const older = metadata['replays']
   return Math.max(replays, typeof older === 'number' && Number.isSafeInteger(older) ? older : 0)
 }
+
+/**
+ * The id of the message that a letter comes from, before its first replay. A letter that was not a
+ * message is published under its own id.
+ */
+export function originalIdOfLetter({
+  id,
+  source,
+  headers = {},
+  metadata,
+}: Pick<DeadLetter, 'id' | 'source' | 'headers' | 'metadata'>): string {
+  if (source.kind !== 'mailbox') return id
+  const given = metadata['originalId']
+  return typeof given === 'string' ? given : originalIdOf(headers, source.messageId)
+}

@@ -1,4 +1,4 @@
-import type { Action, State } from './letter.ts'
+import { states, type Action, type State } from './letter.ts'
 
 /**
  * All moves of a letter: from which states each may start and in which it may end. No other code
@@ -16,6 +16,7 @@ export const moveTable = {
   review: { from: ['parked', 'exhausted'], to: ['pending', 'resolved', 'archived'] },
   edit: { from: ['pending', 'exhausted', 'parked'], to: ['pending', 'exhausted', 'parked'] },
   replay: { from: ['pending', 'exhausted', 'parked'], to: ['resolved', 'parked'] },
+  note: { from: states, to: states },
   archive: { from: ['pending', 'resolved', 'exhausted', 'parked'], to: ['archived'] },
   restore: { from: ['archived'], to: ['pending', 'resolved', 'exhausted', 'parked'] },
   remove: { from: ['pending', 'resolved', 'exhausted', 'parked', 'archived'], to: [] },

@@ -34,6 +34,9 @@ export interface Change {
   entry: HistoryEntry
 }
 
+/** The change of a letter for each state that it may be in. Letters in other states stay. */
+export type BulkMoves = { readonly [S in State]?: Omit<Change, 'id' | 'guard'> }
+
 /** Who moves the letter, when, and with which guard. */
 export interface Mover {
   at: Timestamp
@@ -83,21 +86,16 @@ export function countsOf({ action, entry }: Pick<Change, 'action' | 'entry'>): C
 
 /** The letter after the change. Stores that hold objects write exactly this. */
 export function withChange(letter: DeadLetter, change: Change): DeadLetter {
-  let base: object = letter
-  const set: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(change.set)) {
-    // Null removes a field; undefined leaves it.
-    if (value === undefined) continue
-    if (value !== null) set[key] = value
-    else if (key in base) base = without(base, key)
-  }
-  return {
-    ...base,
-    ...set,
-    ...appendHistory(letter.history, letter.historyOmitted, change.entry),
+  const set = change.set as Readonly<Record<string, unknown>>
+  const keys = Object.keys(set)
+  // Null removes a field; undefined leaves it.
+  const removed = keys.filter((key) => set[key] === null && key in letter)
+  const next: Record<string, unknown> = { ...removed.reduce<object>(without, letter) }
+  for (const key of keys) if (set[key] !== null && set[key] !== undefined) next[key] = set[key]
+  return Object.assign(next, appendHistory(letter.history, letter.historyOmitted, change.entry), {
     version: letter.version + 1,
     updatedAt: change.entry.at,
-  } as DeadLetter
+  }) as unknown as DeadLetter
 }
 
 /** A copy without the key. `delete` would make every later copy of the letter much slower. */
@@ -338,6 +336,11 @@ export function edit(letter: Subject, by: Mover, values: Edit): Change {
   return change('edit', letter, by, { ...values, state: letter.state })
 }
 
+/** A person's note. It changes nothing but the history. */
+export function note(letter: Subject, by: Mover): Change {
+  return change('note', letter, by, {})
+}
+
 function archivedPatch(letter: Subject, by: Mover): Patch {
   const archivedFrom = letter.state as NonNullable<DeadLetter['archivedFrom']>
   return { state: 'archived', lease: null, settledAt: by.at, archivedFrom }
@@ -375,17 +378,10 @@ function change(action: Move, letter: Subject, by: Mover, set: Patch, judged?: J
   const to = set.state ?? letter.state
   if (!isLegal(action, letter.state) || !(moveTable[action].to as readonly State[]).includes(to))
     throw new TypeError(`illegal move ${action}: ${letter.state} to ${to}`)
-  const failure = judged && inHistory(judged)
-  const entry: HistoryEntry = {
-    at: by.at,
-    actor: by.actor,
-    action,
-    from: letter.state,
-    to,
-    ...(by.guard === 'epoch' ? { epoch: letter.epoch } : {}),
-    ...(failure ? { failure } : {}),
-    ...(by.note === undefined ? {} : { note: by.note }),
-  }
+  const entry: HistoryEntry = { at: by.at, actor: by.actor, action, from: letter.state, to }
+  if (by.guard === 'epoch') entry.epoch = letter.epoch
+  if (judged) entry.failure = inHistory(judged)
+  if (by.note !== undefined) entry.note = by.note
   const { version, epoch, lease } = letter
   const leaseGuard = lease ? { epoch, worker: lease.worker } : { epoch }
   const guard = by.guard === 'epoch' ? leaseGuard : { version }

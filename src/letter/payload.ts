@@ -90,6 +90,7 @@ export function kindOf(contentType: string): 'json' | 'value' | 'text' | 'bytes'
   return textual.test(essence) ? 'text' : 'bytes'
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const charset = /;\s*charset\s*=\s*"?([^\s;"]+)"?/i
 
 /**
@@ -99,6 +100,7 @@ const charset = /;\s*charset\s*=\s*"?([^\s;"]+)"?/i
 export function decodeText(bytes: Uint8Array, contentType: string, partial = false): string {
   const label = charset.exec(contentType)?.[1] ?? 'utf-8'
   try {
+    if (label === 'utf-8' && !partial) return utf8.decode(bytes)
     const decoder = new TextDecoder(label, { fatal: true, ignoreBOM: true })
     return decoder.decode(bytes, { stream: partial })
   } catch {

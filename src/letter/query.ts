@@ -27,8 +27,8 @@ export interface LetterFilter {
   priority?: Priority | Priority[]
   policy?: RetryPolicy['kind']
   reason?: Reason
-  /** A fingerprint: letters with the same cause. */
-  group?: string
+  /** Fingerprints: letters with the same cause. */
+  group?: string | string[]
   tag?: string
   lane?: string
   tenant?: string

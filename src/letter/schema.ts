@@ -217,11 +217,17 @@ const letterSchema = z.strictObject({
 /** A letter as JSON. */
 export type LetterJson = z.infer<typeof letterSchema>
 
+/** A payload as JSON. */
+export type PayloadJson = z.infer<typeof payload>
+
 /** Converts a letter to JSON. `letterFromJson` is the inverse. */
 export function letterToJson(letter: DeadLetter): LetterJson {
-  const { bytes } = letter.payload
-  const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
-  return { ...letter, payload: { ...letter.payload, bytes: base64 } }
+  return { ...letter, payload: payloadToJson(letter.payload) }
+}
+
+export function payloadToJson(given: Payload): PayloadJson {
+  const { buffer, byteOffset, byteLength } = given.bytes
+  return { ...given, bytes: Buffer.from(buffer, byteOffset, byteLength).toString('base64') }
 }
 
 /**
@@ -234,17 +240,31 @@ export function letterFromJson(
   try {
     const parsed = letterSchema.safeParse(value)
     if (!parsed.success) return { ok: false, problem: problemOf(parsed.error) }
-    const { payload, ...rest } = parsed.data
-    const bytes = new Uint8Array(Buffer.from(payload.bytes, 'base64'))
-    const elsewhere = payload.reference !== undefined || payload.keyId !== undefined
-    if (!elsewhere && payload.size !== bytes.byteLength)
-      return {
-        ok: false,
-        problem: `payload.size: must be ${bytes.byteLength}, the number of bytes, got ${payload.size}`,
-      }
-    return { ok: true, letter: { ...rest, payload: { ...payload, bytes } } }
+    const read = decodePayloadJson(parsed.data.payload)
+    if (!read.ok) return { ok: false, problem: `payload.${read.problem}` }
+    return { ok: true, letter: { ...parsed.data, payload: read.payload } }
   } catch {
     return { ok: false, problem: 'the value is nested too deep or cannot be read' }
+  }
+}
+
+/** Reads the JSON of a payload from an untrusted source, as `letterFromJson` does. */
+export function payloadFromJson(value: unknown): PayloadResult {
+  const parsed = payload.safeParse(value)
+  return parsed.success
+    ? decodePayloadJson(parsed.data)
+    : { ok: false, problem: problemOf(parsed.error) }
+}
+
+type PayloadResult = { ok: true; payload: Payload } | { ok: false; problem: string }
+
+function decodePayloadJson({ bytes: base64, ...rest }: PayloadJson): PayloadResult {
+  const bytes = new Uint8Array(Buffer.from(base64, 'base64'))
+  const elsewhere = rest.reference !== undefined || rest.keyId !== undefined
+  if (elsewhere || rest.size === bytes.byteLength) return { ok: true, payload: { ...rest, bytes } }
+  return {
+    ok: false,
+    problem: `size: must be ${bytes.byteLength}, the number of bytes, got ${rest.size}`,
   }
 }
 

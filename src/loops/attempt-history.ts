@@ -12,6 +12,7 @@ const bounds = { messages: 1000, attempts: 10, characters: 500, counts: 100_000 
 export class AttemptHistory {
   readonly #byMessage = new Map<string, FailedAttempt[]>()
   readonly #counts = new Map<string, number>()
+  readonly #uncounted = new Map<string, number>()
 
   /** Adds a failure, and returns the attempts of the message that are known now. */
   add(messageId: string, { at, name, message }: Failure): readonly FailedAttempt[] {
@@ -27,9 +28,19 @@ export class AttemptHistory {
     return this.#counts.get(messageId) ?? 0
   }
 
+  /** Adds a delivery that does not count, for brokers that cannot be told so. */
+  addUncounted(messageId: string): void {
+    setNewest(this.#uncounted, messageId, this.uncountedOf(messageId) + 1, bounds.counts)
+  }
+
+  uncountedOf(messageId: string): number {
+    return this.#uncounted.get(messageId) ?? 0
+  }
+
   forget(messageId: string): void {
     this.#byMessage.delete(messageId)
     this.#counts.delete(messageId)
+    this.#uncounted.delete(messageId)
   }
 }
 

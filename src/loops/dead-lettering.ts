@@ -35,6 +35,16 @@ export interface DeliveredMessage extends Delivered {
   request: unknown
 }
 
+/** The message was delivered too often without a known result. */
+export class MaxDeliveriesExceeded extends Error {
+  constructor(deliveries: number, unexplained: number) {
+    super(
+      `max deliveries exceeded: of ${deliveries - 1} deliveries, ${unexplained - 1} ended without a known failure, so the message may kill its worker`,
+    )
+    this.name = 'MaxDeliveriesExceeded'
+  }
+}
+
 /**
  * Decides whether a message of a mailbox is dead, and where it is stored. Policies and routes that
  * throw are reported and do no harm.
@@ -83,11 +93,16 @@ export class DeadLetterRouter {
   }
 
   /** Deliveries that ended without a failure, because a worker was stopped, do not count. */
-  isDead(message: Message, request: unknown, error: unknown): boolean {
-    const delivered: DeliveredMessage = { deliveryCount: message.failures + 1, message, request }
+  isDead(message: Message, request: unknown, error: unknown, failures = message.failures): boolean {
+    const delivered: DeliveredMessage = { deliveryCount: failures + 1, message, request }
     const { deadLetter, problem } = decideDeadLetter(this.#policy, delivered, error)
     if (problem !== undefined) this.#reportError('shouldDeadLetter', problem)
     return deadLetter
+  }
+
+  /** Failures after which a message is dead, unless the policy decides otherwise. */
+  get maxDeliveryCount(): number {
+    return this.#policy.maxDeliveryCount
   }
 
   destinationFor(error: unknown, message: Message): Destination {

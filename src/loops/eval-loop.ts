@@ -109,7 +109,7 @@ export class EvalLoop<Input = unknown, Output = unknown, Expected = unknown> imp
   }
 
   problems(): string[] {
-    return this.#loop.receiver.problems()
+    return this.#loop.problems()
   }
 
   async run(options?: RunOptions): Promise<void> {

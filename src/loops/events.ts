@@ -6,7 +6,20 @@ export type LoopEvent =
   | ({ type: 'message-done'; durationMs: number } & MessageFacts)
   /** The message is delivered again after `delaySeconds`. */
   | ({ type: 'message-failed'; during: Stage; error: unknown; delaySeconds: number } & MessageFacts)
-  /** The message was released before it ran or finished, because the loop stops. */
+  /**
+   * The failure is not counted, because the breaker of the loop is not closed. The message is
+   * delivered again after `delaySeconds`.
+   */
+  | ({
+      type: 'message-deferred'
+      during: Stage
+      error: unknown
+      delaySeconds: number
+    } & MessageFacts)
+  /**
+   * The message was released before it ran or finished, because the loop stops or its breaker has
+   * opened.
+   */
   | { type: 'message-released'; mailbox: string; messageId: string }
   /**
    * The lease was lost: the pending action was not done, and another consumer may have the message.
@@ -38,6 +51,14 @@ export type LoopEvent =
   | { type: 'messages-expired'; mailbox: string; count: number }
   /** `oldestAgeSeconds` is the age of the oldest message, where the broker reports it. */
   | { type: 'depth'; mailbox: string; depth: number; oldestAgeSeconds?: number }
+  /** The breaker of the loop changed. Open: nothing is received before `until`. */
+  | {
+      type: 'loop-breaker'
+      mailbox: string
+      state: 'open' | 'half-open' | 'closed'
+      until?: string
+      cause?: string
+    }
   /** The loop restarts after `restartMs`; if absent, the group stops. */
   | { type: 'loop-crashed'; loop: string; error: unknown; restartMs?: number }
   | { type: 'loop-stalled'; loop: string; elapsedMs: number }

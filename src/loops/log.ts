@@ -7,6 +7,7 @@ export type { LoggerLike as LoopLogger }
 const lines: Record<LoopEvent['type'], [LogLine['level'], string]> = {
   'message-done': ['debug', 'Message processed'],
   'message-failed': ['warn', 'Message failed, it is delivered again'],
+  'message-deferred': ['warn', 'Message deferred, the failure is not counted'],
   'message-released': ['debug', 'Message released'],
   'message-lost': ['warn', 'Lease of a message lost'],
   'message-refused': ['warn', 'Message refused'],
@@ -16,6 +17,7 @@ const lines: Record<LoopEvent['type'], [LogLine['level'], string]> = {
   'dead-letter-parked': ['error', 'Dead letter parked'],
   'messages-expired': ['warn', 'Messages expired'],
   depth: ['debug', 'Depth of the dead letter queue'],
+  'loop-breaker': ['warn', 'Breaker of the loop changed'],
   'loop-crashed': ['error', 'Loop crashed'],
   'loop-stalled': ['error', 'Loop stalled'],
   error: ['error', 'Error'],

@@ -81,7 +81,7 @@ export class MainLoop<Request = unknown, Output = unknown> implements Runnable {
   }
 
   problems(): string[] {
-    return this.#loop.receiver.problems()
+    return this.#loop.problems()
   }
 
   async run(options?: RunOptions): Promise<void> {

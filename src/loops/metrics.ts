@@ -38,6 +38,12 @@ export function metricsOf(event: LoopEvent | RedriveEvent): Metric[] {
           tags: { mailbox: event.mailbox },
         },
       ]
+    case 'message-deferred':
+      return [counter('mailbox.messages.deferred', { mailbox: event.mailbox })]
+    case 'loop-breaker': {
+      const { mailbox, state } = event
+      return [gauge('mailbox.breaker.open', state === 'closed' ? 0 : 1, { mailbox })]
+    }
     case 'depth':
       return depthMetrics(event)
     case 'resolved':

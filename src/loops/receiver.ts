@@ -30,6 +30,14 @@ export interface Receiving {
   extendEveryMs?: number
 }
 
+/** How many messages may start now, and how long none may. 0: until one of them ends. */
+interface Admission {
+  capacity(): number
+  waitMs(): number
+}
+
+const unlimited: Admission = { capacity: () => Infinity, waitMs: () => 0 }
+
 export const receivingKeys = keysOf<Receiving>({
   concurrency: true,
   visibilitySeconds: true,
@@ -49,10 +57,14 @@ export interface ReceiverOptions extends Receiving {
   emit: Emit
   /** Processes one message. An error that it throws is a bug, and ends the run. */
   handleMessage: (held: HeldMessage) => Promise<void>
+  /** Default: as many as there are slots. */
+  admission?: Admission
 }
 
 const failureDelay = { firstMs: 1000, maxMs: 30_000 }
 const idleMs = 100
+/** Interval of heartbeats while nothing may be received. */
+const beatMs = 1000
 const maxBatch = 10
 
 /**
@@ -78,8 +90,9 @@ export class Receiver {
 
   constructor(options: ReceiverOptions) {
     const { concurrency = 1, visibilitySeconds = 300, waitSeconds = 20 } = options
-    const { extendEveryMs = 60_000, clock, emit, mailbox } = options
-    this.#options = { ...options, concurrency, visibilitySeconds, waitSeconds, extendEveryMs }
+    const { extendEveryMs = 60_000, admission = unlimited, clock, emit, mailbox } = options
+    const times = { visibilitySeconds, waitSeconds, extendEveryMs }
+    this.#options = { ...options, ...times, concurrency, admission }
     whole('concurrency', concurrency, 1000)
     bounded('extendEveryMs', extendEveryMs, Infinity)
     checkTimes(this.#options)
@@ -163,11 +176,13 @@ export class Receiver {
 
   /** One run: wait for a slot, receive, start; in the end wait for the work in process. */
   async #receiveAll(options: RunOptions): Promise<void> {
-    const { mailbox, concurrency } = this.#options
+    const { mailbox, concurrency, admission } = this.#options
     const { signal } = this.#stopping
     const turns = options.maxIterations ?? Infinity
     const backoff = new Backoff(this.#options.clock, failureDelay)
     for (let turn = 0; turn < turns && !signal.aborted && !mailbox.closed; turn++) {
+      if (admission.capacity() < 1) await this.#waitForAdmission(signal)
+      if (signal.aborted) break
       this.heartbeat.beat()
       const messages = await this.#receive(options)
       this.heartbeat.beat()
@@ -181,6 +196,17 @@ export class Receiver {
     while (this.#held.size > 0) await Promise.all(this.#held.values())
   }
 
+  /** Waits as long as no message may start. */
+  async #waitForAdmission(signal: AbortSignal): Promise<void> {
+    const { admission, mailbox, clock } = this.#options
+    while (admission.capacity() < 1 && !signal.aborted && !mailbox.closed) {
+      this.heartbeat.beat()
+      const waitMs = admission.waitMs()
+      if (waitMs > 0) await sleep(clock, Math.min(waitMs, beatMs), signal)
+      else await this.#waitForSlot()
+    }
+  }
+
   #timesOf(options: RunOptions): Times {
     return {
       visibilitySeconds: options.visibilitySeconds ?? this.#options.visibilitySeconds,
@@ -190,10 +216,10 @@ export class Receiver {
 
   /** Undefined if the mailbox is unreachable. */
   async #receive(options: RunOptions): Promise<Message[] | undefined> {
-    const { mailbox, concurrency, clock, emit } = this.#options
+    const { mailbox, concurrency, admission, clock, emit } = this.#options
     const { visibilitySeconds, waitSeconds } = this.#timesOf(options)
     const { signal } = this.#stopping
-    const max = Math.min(concurrency - this.#held.size, maxBatch)
+    const max = Math.min(concurrency - this.#held.size, maxBatch, Math.max(1, admission.capacity()))
     try {
       const messages = await mailbox.receive({ max, visibilitySeconds, waitSeconds, signal })
       this.#problem = undefined

@@ -15,6 +15,7 @@ import {
 } from './check-options.ts'
 import type { DeadLettering } from './dead-lettering.ts'
 import type { Listeners } from './events.ts'
+import { checkBreaker, type LoopBreakerOptions } from './loop-breaker.ts'
 import { receivingKeys, type Receiving } from './receiver.ts'
 
 export interface RequestLoopOptions extends Receiving, Listeners {
@@ -34,6 +35,12 @@ export interface RequestLoopOptions extends Receiving, Listeners {
    * 15.
    */
   backoff?: RetryPolicy
+  /**
+   * Circuit breaker: receives only probes while most messages fail with one cause, and counts none
+   * of these failures. False: off. It is off as well if failures are answered at once
+   * (`reply-and-ack`).
+   */
+  breaker?: LoopBreakerOptions | false
   /** Returns the id of a request. Default: its `requestId` or `request_id`. */
   requestIdOf?: (request: unknown, message: Message) => string | undefined
   /**
@@ -52,6 +59,7 @@ const requestLoopKeys = [
     dlq: true,
     withoutPolicy: true,
     backoff: true,
+    breaker: true,
     requestIdOf: true,
     depthEveryMs: true,
     clock: true,
@@ -70,6 +78,7 @@ export function checkRequestLoop(
   checkOptions(thing, options, known, { ...renamedOptions, ...renamed })
   requireMailbox(thing, 'requests', options.requests)
   optionalFunction(thing, 'requestIdOf', options.requestIdOf)
+  checkBreaker(thing, options.breaker)
   const { withoutPolicy = 'retry', backoff } = options
   checkOneOf('withoutPolicy', withoutPolicy, ['retry', 'reply-and-ack'], { code: 'INVALID_CONFIG' })
   if (backoff !== undefined && (typeof backoff !== 'object' || !parsePolicy(backoff)))

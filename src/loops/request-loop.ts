@@ -6,13 +6,15 @@ import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
-import { bounded } from '../backends/bounds.ts'
+import { bounded, maxVisibilitySeconds } from '../backends/bounds.ts'
+import { judge } from '../policy/judge.ts'
 import { AttemptHistory } from './attempt-history.ts'
 import { deadMessage, type FailedAttempt } from './dead-message.ts'
-import { DeadLetterRouter } from './dead-lettering.ts'
+import { DeadLetterRouter, MaxDeliveriesExceeded } from './dead-lettering.ts'
 import { createEmit, type MessageFacts, type Stage, type Emit } from './events.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldMessage } from './held-message.ts'
+import { LoopBreaker } from './loop-breaker.ts'
 import { nackDelay, defaultBackoff } from './nack-delay.ts'
 import { reportDepth } from './queue-depth.ts'
 import { Receiver } from './receiver.ts'
@@ -63,16 +65,6 @@ interface Delivery extends DeliveryContext {
   history?: readonly FailedAttempt[]
 }
 
-/** The message was delivered too often without a known result. */
-class MaxDeliveriesExceeded extends Error {
-  constructor(deliveries: number, unexplained: number) {
-    super(
-      `max deliveries exceeded: of ${deliveries - 1} deliveries, ${unexplained - 1} ended without a known failure, so the message may kill its worker`,
-    )
-    this.name = 'MaxDeliveriesExceeded'
-  }
-}
-
 /**
  * Receives requests, processes them, replies and acknowledges. There is no reply before the outcome
  * is final, and a message is removed from its mailbox only after it is done or its dead letter is
@@ -86,6 +78,7 @@ export class RequestLoop {
   readonly #mailbox: Mailbox
   readonly #work: Work
   readonly #router: DeadLetterRouter | undefined
+  readonly #breaker: LoopBreaker | undefined
   readonly #history = new AttemptHistory()
   readonly #depthEveryMs: number
 
@@ -98,12 +91,18 @@ export class RequestLoop {
     this.#depthEveryMs = bounded('depthEveryMs', options.depthEveryMs ?? 60_000, Infinity, 1)
     if (options.dlq !== undefined)
       this.#router = new DeadLetterRouter(options.dlq, options.requests, this.emit)
+    const context = { clock: this.#clock, emit: this.emit }
+    if (options.breaker !== false && !this.#refuses)
+      this.#breaker = new LoopBreaker(options.breaker ?? {}, {
+        ...context,
+        mailbox: options.requests.name,
+      })
     this.receiver = new Receiver({
       ...options,
+      ...context,
       mailbox: options.requests,
-      clock: this.#clock,
-      emit: this.emit,
       handleMessage: (held) => this.#handleMessage(held),
+      ...(this.#breaker ? { admission: this.#breaker } : {}),
     })
   }
 
@@ -111,7 +110,18 @@ export class RequestLoop {
     return this.#router?.destination.mailbox
   }
 
+  /** Whether a failure is answered at once, and the message removed. */
+  get #refuses(): boolean {
+    return !this.#router && this.#options.withoutPolicy === 'reply-and-ack'
+  }
+
+  /** Why the loop does no work at present, or only little. */
+  problems(): string[] {
+    return [...this.receiver.problems(), ...(this.#breaker?.problems() ?? [])]
+  }
+
   async run(options?: RunOptions): Promise<void> {
+    this.#breaker?.dropProbes()
     const ended = this.receiver.run(options)
     const stopReporting = this.#reportDepth()
     try {
@@ -148,9 +158,19 @@ export class RequestLoop {
       startedMs: this.#clock.mono(),
       request: undefined,
     }
-    const unexplained = this.#router?.unexplained(message, this.#history.countOf(message.id)) ?? 0
+    const explained = this.#history.countOf(message.id) + this.#history.uncountedOf(message.id)
+    const unexplained = this.#router?.unexplained(message, explained) ?? 0
     if (this.#router?.overDelivered(unexplained))
       return this.#deadLetterUnrun(this.#router, delivery, unexplained)
+    // The breaker has opened while the message was received.
+    if (this.#breaker && this.#breaker.capacity() < 1) return this.#release(delivery)
+    this.#breaker?.step('started', message.id)
+    await this.#processMessage(delivery)
+    this.#breaker?.step('ended', message.id)
+  }
+
+  async #processMessage(delivery: Delivery): Promise<void> {
+    const { held, message } = delivery
     let stage: Stage = 'decode'
     try {
       delivery.request = message.value()
@@ -167,6 +187,7 @@ export class RequestLoop {
     } catch (error) {
       return this.#handleFailure(delivery, stage, error)
     }
+    this.#breaker?.step('succeeded', message.id)
     if (!(await settle(delivery, 'acknowledging', () => message.acknowledge()))) return
     this.#history.forget(message.id)
     const durationMs = this.#clock.mono() - delivery.startedMs
@@ -182,14 +203,48 @@ export class RequestLoop {
     const { held, message, request } = delivery
     if (during === 'reply' && isLost(error)) return this.#reportLost(delivery)
     if (held.ended === 'stopped') return this.#release(delivery)
-    if (!this.#router) {
-      if (this.#options.withoutPolicy === 'reply-and-ack') return this.#refuse(delivery, error)
-      return this.#retryLater(delivery, during, error)
-    }
-    if (during === 'decode') return this.#deadLetter(this.#router, delivery, during, error, true)
-    if (this.#router.isDead(message, request, error))
-      return this.#deadLetter(this.#router, delivery, during, error)
-    return this.#retryLater(delivery, during, error)
+    if (this.#refuses) return this.#refuse(delivery, error)
+    const router = this.#router
+    if (during === 'decode')
+      return router
+        ? this.#deadLetter(router, delivery, during, error, true)
+        : this.#retryLater(delivery, during, error)
+    const failures = this.#failuresOf(message)
+    const dead = router?.isDead(message, request, error, failures) ? router : undefined
+    // A policy that decides before the number of deliveries does blames the message itself.
+    const deferMs =
+      dead && failures + 1 < dead.maxDeliveryCount ? undefined : this.#deferMs(delivery, error)
+    if (deferMs !== undefined) return this.#defer(delivery, during, error, deferMs)
+    return dead
+      ? this.#deadLetter(dead, delivery, during, error)
+      : this.#retryLater(delivery, during, error)
+  }
+
+  /** How long the message waits if an outage caused its failure. Undefined: the failure counts. */
+  #deferMs({ held, message }: Delivery, error: unknown): number | undefined {
+    // Work that was aborted says nothing about its dependencies.
+    if (!this.#breaker || held.ended !== undefined) return undefined
+    const at = toTimestamp(this.#clock.now())
+    const judged = judge(error, this.#mailbox.name, at)
+    return this.#breaker.failed(message.id, judged, this.#failuresOf(message) > 0)
+  }
+
+  /** Failures before this delivery that count. */
+  #failuresOf({ id, failures }: Message): number {
+    return this.#mailbox.powers.remembers
+      ? failures
+      : Math.max(0, failures - this.#history.uncountedOf(id))
+  }
+
+  /** Returns the message without counting its failure. */
+  async #defer(delivery: Delivery, during: Stage, error: unknown, deferMs: number): Promise<void> {
+    const { message } = delivery
+    const delaySeconds = Math.min(deferMs / 1000, maxVisibilitySeconds)
+    const nack = (): Promise<void> => message.nack({ failed: false, delaySeconds })
+    if (!(await settle(delivery, 'releasing', nack))) return
+    this.#history.addUncounted(message.id)
+    const fields = { during, error, delaySeconds }
+    this.emit({ type: 'message-deferred', ...this.#eventFields(delivery), ...fields })
   }
 
   #deadLetterUnrun(
@@ -253,7 +308,7 @@ export class RequestLoop {
     const failure = toFailure(error, toTimestamp(this.#clock.now()))
     const { seconds, problem } = nackDelay({
       backoff: this.#options.backoff ?? defaultBackoff,
-      failures: message.failures + 1,
+      failures: this.#failuresOf(message) + 1,
       failure,
       random: () => this.#clock.random(),
     })
@@ -292,8 +347,9 @@ export class RequestLoop {
 
   async #release(delivery: Delivery): Promise<void> {
     const { message, mailbox } = delivery
-    if (await settle(delivery, 'releasing', () => message.nack({ failed: false })))
-      this.emit({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
+    if (!(await settle(delivery, 'releasing', () => message.nack({ failed: false })))) return
+    this.#history.addUncounted(message.id)
+    this.emit({ type: 'message-released', mailbox: mailbox.name, messageId: message.id })
   }
 
   #reportLost({ mailbox, message }: Delivery): void {

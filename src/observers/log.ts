@@ -108,6 +108,13 @@ function lineOf(event: RedriveEvent): LogLine {
       }
     case 'alert':
       return alertLine(event)
+    case 'bulk':
+      return bulkLine(event)
+    case 'queue-paused':
+    case 'queue-resumed':
+      return queueLine(event)
+    case 'group':
+      return groupLine(event)
     case 'error':
       return {
         level: 'error',
@@ -117,6 +124,28 @@ function lineOf(event: RedriveEvent): LogLine {
       }
     default:
       return { ...letterLine(event), ...about(event.letter) }
+  }
+}
+
+function bulkLine({ action: bulk }: EventOf<'bulk'>): LogLine {
+  const { id, action, state, progress, stopReason } = bulk
+  return {
+    level: state === 'stopped' ? 'warn' : 'info',
+    message: `bulk ${action} is ${state}`,
+    bulk: id,
+    ...progress,
+    ...(stopReason === undefined ? {} : { stopReason: toLogString(stopReason) }),
+  }
+}
+
+function groupLine({ change, from, to, fingerprint, title, by, note }: EventOf<'group'>): LogLine {
+  return {
+    level: change === 'regress' ? 'warn' : 'info',
+    message: from === to ? `group: ${change}` : `group is ${to}`,
+    group: toLogString(fingerprint),
+    title: toLogString(title),
+    by: toLogString(by),
+    ...(note === undefined ? {} : { note: toLogString(note) }),
   }
 }
 
@@ -133,6 +162,17 @@ function alertLine({ alert, state }: EventOf<'alert'>): LogLine {
     value,
     summary: toLogString(summary),
     raisedAt,
+  }
+}
+
+function queueLine(event: EventOf<'queue-paused' | 'queue-resumed'>): LogLine {
+  const isPaused = event.type === 'queue-paused'
+  return {
+    level: isPaused ? 'warn' : 'info',
+    message: isPaused ? 'queue paused' : 'queue resumed',
+    queue: toLogString(event.queue),
+    by: toLogString(event.by),
+    ...(isPaused ? { reason: toLogString(event.reason) } : {}),
   }
 }
 

@@ -1,13 +1,17 @@
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
+import type { Transform } from '../letter/bulk-action.ts'
 import type { Failure, Priority, RetryPolicy } from '../letter/letter.ts'
 import { checkSchema, schemaFor } from '../check/issues.ts'
 import { checkNames, withoutUndefined } from '../check/keys.ts'
+import type { JsonSchema } from '../check/payload-schema.ts'
+import type { ReplaySafety } from '../letter/replay-safety.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
 import { optionsShape, policyShape } from './schema.ts'
 import { defaultAlertRules, type AlertRule } from '../policy/alerts.ts'
 import type { Rule } from '../policy/classify.ts'
+import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import type { MaxRetriesByCategory } from '../policy/retry-limits.ts'
 import { templatesOf } from '../policy/templates.ts'
 import type { FlowSettings } from '../policy/flow-control.ts'
@@ -41,6 +45,22 @@ export interface QueuePolicy extends FlowSettings {
    * `dependencies`.
    */
   dependency?: string
+  /**
+   * Names of headers, in any case, that an edit must not change. Headers that begin with `redrive-`
+   * are always locked. Default: no others.
+   */
+  lockedHeaders?: readonly string[]
+  /**
+   * JSON Schema (draft 2020-12 or 7) that the payload must satisfy after an edit. Formats are not
+   * checked. Default: none.
+   */
+  payloadSchema?: JsonSchema
+  /**
+   * Whether letters may be published again: `safe`; `idempotent-key`: only with an
+   * `idempotency-key` header, or a chosen dedupeKey that is sent as this header; or `never`.
+   * Default: safe.
+   */
+  replay?: ReplaySafety
 }
 
 /**
@@ -112,6 +132,8 @@ export interface QueueOptions extends QueuePolicy {
   unknownRetries?: number
   /** How often a letter may be replayed in total; then it is parked. Default: 3. */
   maxReplays?: number
+  /** Bulk actions on more letters than `above` need a second person. Default: none does. */
+  approval?: { above: number }
   /**
    * Mailboxes that letters are replayed to, by name: a URL for `openMailbox` or an open mailbox; or
    * a resolver. Mailboxes whose loops store their dead messages in this queue are known already.
@@ -124,12 +146,16 @@ export interface QueueOptions extends QueuePolicy {
    * Default: none.
    */
   templates?: readonly (string | Rule)[]
+  /** Rules that give letters a fingerprint of your choice. The first match is used. */
+  fingerprints?: readonly FingerprintRule[]
   /** Alert rules. False: no alerts. Default: `defaultAlertRules`. */
   alerts?: readonly AlertRule[] | false
   /** How often to evaluate the alert rules. Default: 1 min. */
   alertEveryMs?: number
   /** Backoff functions by name, for the policy `custom(name)`. */
   backoffs?: Record<string, (retry: number, failure: Failure) => number>
+  /** Functions for bulk edits, by name: they get the payload of a letter and return the new one. */
+  transforms?: Record<string, Transform>
   /** Observers that receive every event. `dlq.on` adds more. */
   observers?: readonly Observer[]
   /** Name of this process in leases and history. Default: a random name. */
@@ -157,7 +183,9 @@ type Unset =
   | 'retention'
   | 'budget'
   | 'dependency'
+  | 'payloadSchema'
   | 'maxItems'
+  | 'approval'
   | 'onStoreDown'
   | 'spoolPath'
   | 'search'
@@ -172,6 +200,8 @@ export const defaults = {
   maxRetriesByCategory: {},
   priority: 'medium',
   timeoutMs: 5 * 60_000,
+  lockedHeaders: [],
+  replay: 'safe',
   breaker: {},
   concurrency: {},
   queues: {},
@@ -194,9 +224,11 @@ export const defaults = {
   mailboxes: {},
   rules: [],
   templates: [],
+  fingerprints: [],
   alerts: defaultAlertRules,
   alertEveryMs: 60_000,
   backoffs: {},
+  transforms: {},
   observers: [],
   app: {},
 } satisfies Settings
@@ -223,7 +255,7 @@ export const operationNames: Readonly<Record<string, string>> = {
  * and what is allowed.
  */
 export function readOptions(options: QueueOptions): Settings {
-  for (const map of ['queues', 'dependencies', 'backoffs'] as const)
+  for (const map of ['queues', 'dependencies', 'backoffs', 'transforms'] as const)
     checkNames(`option "${map}"`, options[map])
   checkSchema(optionsSchema, options, { thing: 'option', code, renamed: operationNames })
   const { clock: _clock, worker: _worker, ...given } = options

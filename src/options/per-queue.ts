@@ -18,7 +18,9 @@ export class Policies {
     const known = this.#merged.get(queue)
     if (known) return known
     const given = this.#given.get(queue)
-    const merged = override(override(this.#settings, ownOf(this.#settings.queues, queue)), given)
+    const listed = ownOf(this.#settings.queues, queue)
+    if (!given && !listed) return this.#settings
+    const merged = override(override(this.#settings, listed), given)
     // Only queues with a handler are cached: the number of other names has no bound.
     if (given) this.#merged.set(queue, merged)
     return merged

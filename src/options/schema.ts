@@ -10,10 +10,13 @@ import {
   type RetryPolicy,
 } from '../letter/letter.ts'
 import type { Clock } from '../clock/clock.ts'
+import type { Transform } from '../letter/bulk-action.ts'
 import { functionSchema } from '../check/issues.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
 import { longestMs, parsePolicy } from '../policy/backoff.ts'
+import { fingerprintRule } from './fingerprint-rule.ts'
+import { repairShape } from './repair-shape.ts'
 
 /** A duration that may be 0. */
 export const durationMs = z.number().min(0).max(longestMs)
@@ -208,6 +211,7 @@ export const policyShape = {
     .describe(
       'Name of the service that the handler calls. Queues with the same name share its limits.',
     ),
+  ...repairShape,
   ...flowControlShape,
 }
 
@@ -317,6 +321,12 @@ export const optionsShape = {
     .max(1000)
     .optional()
     .describe('How often a letter may be replayed in total; then it is parked.'),
+  approval: z
+    .strictObject({
+      above: z.int().min(0).describe('The largest number of letters that needs no approval.'),
+    })
+    .optional()
+    .describe('Bulk actions on more letters need a second person. Default: none does.'),
   mailboxes: z
     .union(
       [resolver, z.record(mailboxName, z.union([z.string().min(1), aMailbox], mailboxForms))],
@@ -333,6 +343,11 @@ export const optionsShape = {
     .describe(
       'Rules for common failure patterns, tried after rules: names of built-in templates, or rules.',
     ),
+  fingerprints: z
+    .array(fingerprintRule(z.union([z.string().min(1), z.instanceof(RegExp)])))
+    .max(1000)
+    .optional()
+    .describe('Rules that give letters a fingerprint of your choice. The first match is used.'),
   alerts: z
     .union([z.literal(false), alertRulesSchema])
     .optional()
@@ -348,6 +363,7 @@ export const optionsShape = {
   backoffs: z
     .record(z.string(), functionSchema<(retry: number, failure: Failure) => number>())
     .optional(),
+  transforms: z.record(z.string().min(1), functionSchema<Transform>()).optional(),
   observers: z.array(functionSchema<Observer>()).optional(),
   worker: z
     .string()

@@ -59,14 +59,15 @@ function countRun(run: FailedRun): AfterRun {
   const failed = { judged, payload }
   if (neverAgain.has(category))
     return { change: park(letter, by, { ...failed, reason: 'permanent' }) }
-  const { maxRetries, leftMs, reached } = limitAfter(letter, category, toMs(by.at), limits)
+  const atMs = toMs(by.at)
+  const { maxRetries, leftMs, reached } = limitAfter(letter, category, atMs, limits)
   const limited = maxRetries === letter.maxRetries ? failed : { ...failed, maxRetries }
   if (reached === 'give up') return { change: exhaust(letter, by, limited) }
   if (reached === 'ask')
     return { change: park(letter, by, { ...limited, reason: 'retries-exhausted' }) }
   const { delayMs, problem, policy } = delayBefore(run, letter.retries, leftMs)
   if (delayMs === null) return { change: park(letter, by, { ...failed, reason: 'never' }) }
-  const due = { ...limited, retryAt: timestampAfter(by, delayMs), backoffMs: delayMs, policy }
+  const due = { ...limited, retryAt: toTimestamp(atMs + delayMs), backoffMs: delayMs, policy }
   return withProblem(reschedule(letter, by, due), problem)
 }
 
@@ -83,14 +84,15 @@ const outageNote = 'a dependency is down: deferred and not counted'
 function tryDeferral(run: FailedRun): AfterRun | undefined {
   const { letter, by, judged, payload, limits, deferMs } = run
   if (deferMs === undefined) return undefined
-  const { maxRetries, leftMs } = limitAfter(letter, judged.category, toMs(by.at), limits)
+  const atMs = toMs(by.at)
+  const { maxRetries, leftMs } = limitAfter(letter, judged.category, atMs, limits)
   const retry = letter.retries + countDeferrals(letter)
   const { delayMs, problem, policy } = delayBefore(run, retry, leftMs)
   if (delayMs === null || maxRetries === 0 || leftMs <= 0) return undefined
   const doubledMs = Math.min(Math.max(2 * letter.backoffMs, shortestDeferMs), longestDeferMs)
   const longerMs = retry < letter.maxRetries ? 0 : Math.min(doubledMs, leftMs)
   const backoffMs = Math.max(delayMs, longerMs, deferMs)
-  const due = { judged, payload, retryAt: timestampAfter(by, backoffMs), backoffMs, policy }
+  const due = { judged, payload, retryAt: toTimestamp(atMs + backoffMs), backoffMs, policy }
   return withProblem(defer(letter, { note: outageNote, ...by }, due), problem)
 }
 
@@ -117,7 +119,11 @@ function delayBefore(
 }
 
 /** A policy that was derived from the category follows the category; a chosen one stays. */
-function currentPolicy(letter: DeadLetter, category: DeadLetter['category']): RetryPolicy {
+export function currentPolicy(
+  letter: Pick<DeadLetter, 'category' | 'policy'>,
+  category: DeadLetter['category'],
+): RetryPolicy {
+  if (category === letter.category) return letter.policy
   const isDerived = isSamePolicy(letter.policy, defaultPolicyFor(letter.category))
   const next = defaultPolicyFor(category)
   return isDerived && !isSamePolicy(letter.policy, next) ? next : letter.policy
@@ -125,13 +131,10 @@ function currentPolicy(letter: DeadLetter, category: DeadLetter['category']): Re
 
 /** Policies are flat objects. A store may return their keys in another order. */
 function isSamePolicy(one: RetryPolicy, other: RetryPolicy): boolean {
+  if (one.kind !== other.kind) return false
   const values = new Map<string, unknown>(Object.entries(one))
   const others = Object.entries(other)
   return values.size === others.length && others.every(([key, value]) => values.get(key) === value)
-}
-
-function timestampAfter({ at }: Mover, ms: number): string {
-  return toTimestamp(toMs(at) + ms)
 }
 
 function withProblem(change: Change, problem: string | undefined): AfterRun {

@@ -21,6 +21,7 @@ interface Down {
 interface Recent {
   letterId: string
   failed: boolean
+  cause?: string | undefined
 }
 
 /** An event of a letter. `ended`: released or parked without a result of its handler. */
@@ -31,6 +32,8 @@ export type BreakerEvent =
       letterId: string
       atMs: number
       category: ErrorCategory
+      /** If given, only failures of one cause open the breaker. Default: any failures. */
+      cause?: string
       /**
        * The delay that the other side asked for: a breaker stays open at least so long, at most a
        * day.
@@ -158,17 +161,28 @@ function whileClosed(
   if (type === 'started' || type === 'ended') return state
   if (type === 'failed' && !blamesDependency(event.category)) return state
   const others = state.recent.filter((one) => one.letterId !== letterId)
-  const recent = [...others, { letterId, failed: type === 'failed' }].slice(-2 * limits.failures)
+  const last =
+    type === 'failed' ? { letterId, failed: true, cause: event.cause } : { letterId, failed: false }
+  const recent = [...others, last].slice(-2 * limits.failures)
   if (recent.every((one) => !one.failed)) return closedBreaker
-  if (type === 'failed' && isSystemic(recent, limits)) return open(event, { openings: 0 }, limits)
+  if (type === 'failed' && isSystemic(recent, event.cause, limits))
+    return open(event, { openings: 0 }, limits)
   return { kind: 'closed', recent }
 }
 
-/** Whether all of the last `failures` letters failed, or the given share of twice as many. */
-function isSystemic(recent: readonly Recent[], { failures, share }: BreakerSettings): boolean {
+/**
+ * Whether all of the last `failures` letters failed with this cause, or the given share of twice as
+ * many.
+ */
+function isSystemic(
+  recent: readonly Recent[],
+  cause: string | undefined,
+  { failures, share }: BreakerSettings,
+): boolean {
+  const hasFailed = (one: Recent): boolean => one.failed && one.cause === cause
   const row = recent.slice(-failures)
-  if (row.length === failures && row.every((one) => one.failed)) return true
-  const failed = recent.filter((one) => one.failed).length
+  if (row.length === failures && row.every(hasFailed)) return true
+  const failed = recent.filter(hasFailed).length
   return recent.length === 2 * failures && failed >= share * recent.length
 }
 

@@ -1,5 +1,6 @@
 import { isFailure, toFailure } from '../letter/failure.ts'
 import type { Failure } from '../letter/letter.ts'
+import { memoize } from '../letter/memoize.ts'
 import { ancestorsOf } from './ancestors.ts'
 import { asksForRetry } from './asks-for-retry.ts'
 import { neverAgain } from './backoff.ts'
@@ -161,19 +162,24 @@ function byName({ name, stack }: Failure): Classification | undefined {
   return vague !== undefined && stack?.startsWith(vague) ? undefined : byClassName(name)
 }
 
-/** "RateLimitError" is read as "rate limit error". */
 function byClassName(name: string): Classification | undefined {
   if (name === 'Error' || name === '' || vagueNames.has(name)) return undefined
-  const known = names.get(name)
-  if (known) return classification(`name:${name}`, known)
+  const known = names.get(name) ?? judgeName(name)
+  return known && classification(`name:${name}`, known)
+}
+
+/** Size of the cache of class names: the same few classes fail many times. */
+const maxKnown = 1000
+
+/** "RateLimitError" is read as "rate limit error". */
+const judgeName = memoize(maxKnown, (name: string) => {
   const words = name
     .slice(0, 100)
     .replace(/([a-z0-9])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$2 ')
     .toLowerCase()
     .replace(/(?:exception|failure|fault)$/, 'error')
-  const hit = strongest(wordsOf(words))
-  return hit && classification(`name:${name}`, hit.judgement)
-}
+  return strongest(wordsOf(words))?.judgement
+})
 
 function byCode(failure: Failure): Classification | undefined {
   const { code } = failure

@@ -13,13 +13,13 @@ export interface CaptureQuestion {
   priority: Priority
   maxRetries: number
   /** Time limit of all retries, where there is one. */
-  retryForMs?: number
+  retryForMs?: number | undefined
   random: () => number
   customs?: Customs
   /** Policy that the caller chose for this letter. It overrides the category. */
-  chosen?: RetryPolicy
+  chosen?: RetryPolicy | undefined
   /** Policy of the queue. It sets the delay; whether to retry at all is up to the category. */
-  preferred?: RetryPolicy
+  preferred?: RetryPolicy | undefined
 }
 
 /** Decides how a captured failure is stored. A failure that is not to be retried is parked. */
@@ -34,9 +34,11 @@ export function decideCapture(asked: CaptureQuestion): Keep {
   if (maxRetries <= 0) return { kind: 'keep', state: 'parked', policy, reason: 'never' }
   const withinMs = asked.retryForMs ?? Infinity
   const wait = { policy, retry: 0, priority, failure, random, customs, withinMs }
-  const { delayMs, ...problem } = retryDelay(wait)
+  const { delayMs, problem } = retryDelay(wait)
   if (delayMs === null) return { kind: 'keep', state: 'parked', policy, reason: 'never' }
-  return { kind: 'keep', state: 'pending', policy, delayMs, ...problem }
+  const keep: Keep = { kind: 'keep', state: 'pending', policy, delayMs }
+  if (problem !== undefined) keep.problem = problem
+  return keep
 }
 
 /** Why a claimed letter must not run, and its retries without the run that the claim counted. */

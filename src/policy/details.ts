@@ -198,8 +198,16 @@ interface Known {
   row: DetailRow
   codes: ReadonlySet<string>
   names: ReadonlySet<string>
-  phrases: readonly string[]
+  /** Finds one of the phrases in a message. */
+  phrases: RegExp | undefined
   hasCriterion: boolean
+}
+
+/** One of the phrases as whole words, with anything but letters and digits between them. */
+function phrasePattern(phrases: string): RegExp | undefined {
+  if (phrases === '') return undefined
+  const forms = phrases.split(',').map((phrase) => phrase.trim().replaceAll(/\s+/g, '[^a-z0-9]+'))
+  return new RegExp(`(?<![a-z0-9])(?:${forms.join('|')})(?![a-z0-9])`, 'i')
 }
 
 const byCategory = new Map<ErrorCategory, Known[]>()
@@ -211,7 +219,7 @@ for (const [detail, row] of Object.entries(details) as [Detail, DetailRow][]) {
     row,
     codes: new Set(codes.match(/\S+/g)),
     names: new Set(names.match(/\S+/g)),
-    phrases: phrases === '' ? [] : phrases.split(',').map((phrase) => ` ${phrase.trim()} `),
+    phrases: phrasePattern(phrases),
     hasCriterion: codes + names + phrases !== '' || statuses !== undefined || says !== undefined,
   }
   for (const category of row.under)
@@ -266,11 +274,7 @@ function byStatus({ row }: Known, failure: Failure): boolean {
 function byWords(rows: readonly Known[], layers: readonly Failure[]): Known | undefined {
   for (const { message } of layers) {
     const text = message.slice(0, maxText)
-    const words = ` ${text.toLowerCase().replace(/[^a-z0-9]+/g, ' ')} `
-    const known = rows.find(
-      ({ row, phrases }) =>
-        row.says?.test(text) || phrases.some((phrase) => words.includes(phrase)),
-    )
+    const known = rows.find(({ row, phrases }) => row.says?.test(text) || phrases?.test(text))
     if (known) return known
   }
   return undefined

@@ -1,5 +1,6 @@
 import type { Failure } from '../letter/letter.ts'
 import { memoize } from '../letter/memoize.ts'
+import { applyRules, type FingerprintRule } from './fingerprint-rules.ts'
 import { hash64 } from './hash.ts'
 import { layersOf } from './layers.ts'
 
@@ -7,9 +8,24 @@ import { layersOf } from './layers.ts'
 export interface Fingerprint {
   value: string
   version: 1
-  /** The parts that were used: queue, name, code, cause-code, status, frames, message. */
+  /** The parts that were used: rule, or queue, name, code, cause-code, status, frames, message. */
   used: string[]
 }
+
+/** Why a failure has its fingerprint. */
+export interface FingerprintReasons {
+  /** The fingerprint of the failure. */
+  value: string
+  /** What the fingerprint is made of: the hash of these parts, or the result of a rule. */
+  parts: { part: string; value: string }[]
+  /** The frames of the stack that were read, and whether they count. */
+  frames: { frame: string; used: boolean }[]
+  /** The variable parts of the message that were replaced by "#", if the message counts. */
+  masked: string[]
+}
+
+/** Gets what the computation of a fingerprint considers, as it goes. */
+type Trace = Omit<FingerprintReasons, 'value'>
 
 const maxMessage = 1024
 const maxStack = 4096
@@ -23,14 +39,44 @@ const maxKnown = 1000
  * One fingerprint per cause: a hash of the queue, the error's name, code and status, and the top
  * stack frames in user code, without line numbers. Without such frames, the message is used,
  * without its variable parts (ids, numbers, quoted values, addresses, paths). Reads a bounded
- * number of characters.
+ * number of characters. The first rule that matches takes precedence.
  */
-export function fingerprint(queue: string, failure: Failure): Fingerprint {
+export function fingerprint(
+  queue: string,
+  failure: Failure,
+  rules: readonly FingerprintRule[] = [],
+): Fingerprint {
+  return compute(queue, failure, rules)
+}
+
+/** How `fingerprint` gets its result for the same arguments. */
+export function explainFingerprint(
+  queue: string,
+  failure: Failure,
+  rules: readonly FingerprintRule[] = [],
+): FingerprintReasons {
+  const trace: Trace = { parts: [], frames: [], masked: [] }
+  const { value } = compute(queue, failure, rules, trace)
+  return { value, ...trace }
+}
+
+function compute(
+  queue: string,
+  failure: Failure,
+  rules: readonly FingerprintRule[],
+  trace?: Trace,
+): Fingerprint {
   const used: string[] = []
   let text = ''
   const add = (part: string, value: string): void => {
     used.push(part)
     text += `${part} ${value.length} ${value}`
+    trace?.parts.push({ part, value })
+  }
+  const given = rules.length > 0 ? applyRules(rules, queue, failure) : undefined
+  if (given !== undefined) {
+    add('rule', given)
+    return { value: given, version: 1, used }
   }
   add('queue', queue)
   add('name', failure.name.slice(0, 200))
@@ -40,16 +86,22 @@ export function fingerprint(queue: string, failure: Failure): Fingerprint {
     if (cause?.code !== undefined) add('cause-code', cause.code.slice(0, 200))
   }
   if (failure.status !== undefined) add('status', String(failure.status))
-  const frames = failure.stack === undefined ? '' : framesOf(failure.stack, failure)
+  const frames = failure.stack === undefined ? '' : framesOf(failure.stack, failure, trace?.frames)
   if (frames) add('frames', frames)
-  else add('message', wordsOf(failure.message))
-  return { value: `v1-${hash64(text)}`, version: 1, used }
+  else add('message', wordsOf(failure.message, trace?.masked))
+  return { value: `v1-${hashOf(text)}`, version: 1, used }
 }
+
+const hashOf = memoize(maxKnown, hash64)
 
 const frameStart = '\n    at '
 
 /** Function and file of the top frames in user code, one per line. Empty if there are none. */
-function framesOf(whole: string, { name, message }: Failure): string {
+function framesOf(
+  whole: string,
+  { name, message }: Failure,
+  traced?: FingerprintReasons['frames'],
+): string {
   const head = name.length + 2
   // The message precedes the frames, may be long, and may contain text that looks like a frame.
   const from = whole.startsWith(message, head) ? head + message.length : 0
@@ -60,9 +112,12 @@ function framesOf(whole: string, { name, message }: Failure): string {
   for (let count = 0; start >= 0 && count < maxFrames;) {
     const line = start + frameStart.length
     const newline = stack.indexOf('\n', line)
-    const frame = frameIn(stack.slice(line, newline < 0 ? stack.length : newline))
+    const written = stack.slice(line, newline < 0 ? stack.length : newline)
+    const frame = frameIn(written)
     // Recursion counts as one frame.
-    if (frame !== '' && frame !== last) {
+    const isUsed = frame !== '' && frame !== last
+    traced?.push({ frame: written, used: isUsed })
+    if (isUsed) {
       frames += `${frame}\n`
       last = frame
       count++
@@ -106,17 +161,22 @@ const variable =
   /"[^"]*"|`[^`]*`|(?<![\w])'[^']*'(?!\w)|(?<=\S)[?#][^\s"'`]+|(?<![\w.+-])[\w.+-]+@[\w.-]+|(?<![\w:/\\.])(?:~|\.{1,2}|[A-Za-z]:)?[/\\][^\s"'`,;()]+|(?<![\w-])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![\w-])|(?<![\w-])(?=[\w-]*\d)[\w-]+(?:[.:,]\d[\w-]*)*|(?<![\w-])(?:[a-f]{8,}|[A-F]{8,})(?![\w-])/g
 
 /** Long messages are not cached: a slice would keep the whole string in memory. */
-function wordsOf(message: string): string {
+function wordsOf(message: string, masked?: string[]): string {
+  if (masked) return normalise(message.slice(0, maxMessage), (part) => masked.push(part))
   return message.length > maxMessage
     ? normalise(message.slice(0, maxMessage))
     : wordsOfShort(message)
 }
 
-const wordsOfShort = memoize(maxKnown, normalise)
+const wordsOfShort = memoize(maxKnown, (message: string) => normalise(message))
 
-function normalise(message: string): string {
-  return message
-    .replace(variable, '#')
+function normalise(message: string, onMask?: (part: string) => void): string {
+  const mask = (part: string): string => {
+    onMask?.(part)
+    return '#'
+  }
+  // A replacement by a string is faster than by a function.
+  return (onMask ? message.replace(variable, mask) : message.replace(variable, '#'))
     .replace(/#(?:[\s,;:.+-]*#)+/g, '#')
     .replace(/\s+/g, ' ')
     .trim()

@@ -3,6 +3,7 @@ import type { Judged } from '../letter/moves.ts'
 import type { Timestamp } from '../letter/time.ts'
 import { classifyFailure, type Rule } from './classify.ts'
 import { detailOf } from './details.ts'
+import type { FingerprintRule } from './fingerprint-rules.ts'
 import { fingerprint } from './fingerprint.ts'
 import { layersOf } from './layers.ts'
 import type { Advice } from './rule.ts'
@@ -25,16 +26,18 @@ export function understand(
   rules: readonly Rule[] = [],
   report?: (problem: string) => void,
   work: Work | undefined = workOf(queue, thrown),
+  fingerprintRules?: readonly FingerprintRule[],
 ): Understood {
   const failure = toFailure(thrown, at)
   const classified = classifyFailure(failure, thrown, rules)
   for (const problem of classified.problems ?? []) report?.(problem)
   const { category, severity, recoverability, template } = classified
-  const { value } = fingerprint(queue, failure)
-  const detail = classified.detail ?? detailOf(layersOf(failure), category, work)
+  const { value } = fingerprint(queue, failure, fingerprintRules)
+  const layers = layersOf(failure)
+  const detail = classified.detail ?? detailOf(layers, category, work)
   if (detail !== undefined) failure.detail = detail
   // The delay may be on a cause that the thrown error wraps.
-  const asked = layersOf(failure).find((layer) => layer.retryAfterMs !== undefined)?.retryAfterMs
+  const asked = layers.find((layer) => layer.retryAfterMs !== undefined)?.retryAfterMs
   if (asked !== undefined) failure.retryAfterMs = asked
   if (template?.hint !== undefined) failure.hint = template.hint
   const judged = { failure, category, severity, recoverability, fingerprint: value }

@@ -67,13 +67,14 @@ export function limitAfter(
  * limit.
  */
 function followsCategory({ maxRetries, maxRetriesChosen }: Limited, limits: RetryLimits): boolean {
+  if (maxRetriesChosen) return false
   const { maxRetriesByCategory = {} } = limits
   const given = [
     limits.maxRetries,
     maxRetriesFor('unknown', limits),
     ...Object.values(maxRetriesByCategory),
   ]
-  return !maxRetriesChosen && given.includes(maxRetries)
+  return given.includes(maxRetries)
 }
 
 /**

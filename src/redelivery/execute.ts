@@ -1,5 +1,5 @@
 import type { Clock } from '../clock/clock.ts'
-import { endsWithin } from '../clock/ends-within.ts'
+import type { Deadlines } from '../clock/deadlines.ts'
 import { hasCode } from '../errors.ts'
 import { idempotencyKeyOf } from '../letter/idempotency-key.ts'
 import type { DeadLetter } from '../letter/letter.ts'
@@ -9,6 +9,7 @@ import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { Rule } from '../policy/classify.ts'
 import { checkFitness } from '../policy/decide.ts'
+import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import { understand } from '../policy/judge.ts'
 import { insideRedelivery } from '../run-context.ts'
 import type { HeldLease } from './leases.ts'
@@ -32,20 +33,23 @@ export interface ExecuteOptions {
   graceMs: number
   timeoutMsFor: (queue: string) => number
   classifierRules: readonly Rule[]
+  fingerprints?: readonly FingerprintRule[]
 }
 
 export interface ExecuteContext extends ExecuteOptions {
   handlers: ReadonlyMap<string, Handler>
+  deadlines: Deadlines
   /** The handler timed out and ignores its signal. */
   onStuck: (run: ActiveRun) => void
 }
 
 /** Runs a claimed letter: check the lease and the letter, find its handler, decode, call. */
-export async function execute(run: ActiveRun, context: ExecuteContext): Promise<RunResult> {
+export function execute(run: ActiveRun, context: ExecuteContext): RunResult | Promise<RunResult> {
   const { letter, lease } = run
   const { clock, handlers, hub, worker } = context
-  // The claim took longer than the lease: another worker may run the letter by now.
-  if (clock.mono() >= lease.leaseEndsMs) return { kind: 'released' }
+  // The lease ended before the run started: another worker may run the letter by now.
+  if (lease.controller.signal.aborted || clock.mono() >= lease.leaseEndsMs)
+    return { kind: 'released' }
   const unfit = checkFitness(letter, clock.now())
   if (unfit) return { kind: 'unfit', ...unfit }
   const handler = handlers.get(letter.queue)
@@ -53,7 +57,7 @@ export async function execute(run: ActiveRun, context: ExecuteContext): Promise<
   const decoded = decodeInput(letter)
   if ('kind' in decoded) return decoded
   hub.emit({ type: 'started', letter, worker })
-  return callHandler(handler, decoded.input, run, context)
+  return runHandler(handler, decoded.input, run, context)
 }
 
 function decodeInput({ payload, retries }: DeadLetter): { input: unknown } | RunResult {
@@ -66,40 +70,53 @@ function decodeInput({ payload, retries }: DeadLetter): { input: unknown } | Run
 }
 
 /**
- * Calls the handler with a time limit. When the time is up its signal aborts, and the handler has
+ * Runs the handler with a time limit. When the time is up its signal aborts, and the handler has
  * `graceMs` to return. Success during the grace period counts: another run would do the work twice.
  */
-async function callHandler(
+async function runHandler(
   handler: Handler,
   input: unknown,
   run: ActiveRun,
   context: ExecuteContext,
 ): Promise<RunResult> {
   const { letter, lease } = run
-  const { clock, graceMs, onStuck } = context
-  const { signal } = lease.controller
-  const { retries: attempt, epoch } = letter
-  const call = { letter, input, attempt, signal, idempotencyKey: idempotencyKeyOf(letter), epoch }
-  let hasThrown = false
-  const work = insideRedelivery(letter, async () => handler(call)).then(
-    failedResultOf,
-    (error: unknown): FailedResult => {
-      hasThrown = true
-      return { ok: false, error }
-    },
-  )
-  run.handling = work
-  void work.then(() => (run.handling = undefined))
+  const { deadlines, graceMs, onStuck } = context
   const timeoutMs = context.timeoutMsFor(letter.queue)
-  if (await endsWithin(clock, work, timeoutMs)) return resultOf(run, await work, context)
+  const handling = callHandler(handler, input, run)
+  run.handling = handling
+  const inTime = await deadlines.within(handling, timeoutMs)
+  if (inTime) return resultOf(run, inTime.report, context)
   const timeout = new HandlerTimeout(timeoutMs)
   lease.controller.abort(timeout)
-  if (await endsWithin(clock, work, graceMs)) {
-    const report = await work
+  const late = await deadlines.within(handling, graceMs)
+  if (late) {
+    const { report, hasThrown } = late
     return resultOf(run, report && hasThrown ? { ...report, error: timeout } : report, context)
   }
   onStuck(run)
   return failure(letter, { ok: false, error: timeout }, context)
+}
+
+/** How a handler ended. Without a report of a failure it has succeeded. */
+interface Handled {
+  report: FailedResult | undefined
+  hasThrown: boolean
+}
+
+/** Calls the handler as the run of its letter. Never rejects. */
+async function callHandler(handler: Handler, input: unknown, run: ActiveRun): Promise<Handled> {
+  const { letter, lease } = run
+  const { signal } = lease.controller
+  const { retries: attempt, epoch } = letter
+  const call = { letter, input, attempt, signal, idempotencyKey: idempotencyKeyOf(letter), epoch }
+  try {
+    const returned = await insideRedelivery(letter, () => handler(call))
+    return { report: failedResultOf(returned), hasThrown: false }
+  } catch (error) {
+    return { report: { ok: false, error }, hasThrown: true }
+  } finally {
+    run.handling = undefined
+  }
 }
 
 class HandlerTimeout extends Error {
@@ -132,11 +149,19 @@ function isOurAbort(reason: unknown, error: unknown): boolean {
 function failure(
   { queue }: DeadLetter,
   report: FailedResult,
-  { clock, hub, classifierRules }: ExecuteOptions,
+  { clock, hub, classifierRules, fingerprints }: ExecuteOptions,
 ): RunResult {
   const onProblem = (error: string): void =>
     hub.emit({ type: 'error', during: `classifying ${queue}`, error })
   const at = toTimestamp(clock.now())
-  const understood = understand(report.error, queue, at, classifierRules, onProblem)
+  const understood = understand(
+    report.error,
+    queue,
+    at,
+    classifierRules,
+    onProblem,
+    undefined,
+    fingerprints,
+  )
   return { kind: 'failed', report, ...understood }
 }

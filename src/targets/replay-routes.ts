@@ -1,7 +1,8 @@
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
-import { originalIdOf, replaysOfLetter } from '../letter/lineage.ts'
+import { originalIdOfLetter, replaysOfLetter } from '../letter/lineage.ts'
+import { withReplayKey, type ReplaySafety } from '../letter/replay-safety.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import { openedByName } from '../mailboxes/opened-by-name.ts'
 import { sendReplay, type ReplayableMessage } from '../mailboxes/replay.ts'
@@ -12,6 +13,8 @@ import type { ReplayOutcome } from '../letter/result.ts'
 
 export interface ReplayRoutesOptions extends Pick<Settings, 'mailboxes' | 'maxReplays'> {
   clock: Clock
+  /** Whether letters of a queue may be published twice. */
+  repairRulesFor: (queue: string) => { replay: ReplaySafety }
 }
 
 /**
@@ -44,6 +47,13 @@ export class ReplayRoutes {
     this.#sources.set(mailbox.name, new Set([...open, mailbox]))
   }
 
+  /** Whether this process knows any route. */
+  get hasAny(): boolean {
+    const { mailboxes } = this.#options
+    const isConfigured = isResolver(mailboxes) || Object.keys(mailboxes).length > 0
+    return isConfigured || this.#queues.size > 0 || this.#sources.size > 0
+  }
+
   /** Closes the mailboxes that this object opened. */
   async close(): Promise<void> {
     if (!isResolver(this.#options.mailboxes)) await this.#configured.close?.()
@@ -53,8 +63,9 @@ export class ReplayRoutes {
    * Publishes a letter to its source, or to the mailbox `to`. Rejects with NO_ROUTE if this process
    * has no route.
    */
-  async publish(letter: DeadLetter, to?: string | Mailbox): Promise<ReplayOutcome> {
-    const { maxReplays } = this.#options
+  async publish(stored: DeadLetter, to?: string | Mailbox): Promise<ReplayOutcome> {
+    const { maxReplays, repairRulesFor } = this.#options
+    const letter = withReplayKey(stored, repairRulesFor(stored.queue).replay)
     if (to !== undefined) return this.#send(letter, await this.#mailboxFor(to))
     const { source, queue } = letter
     if (source.kind === 'pipeline' || isForeign(letter)) {
@@ -158,16 +169,14 @@ function isForeign({ source, metadata }: DeadLetter): boolean {
 /** The letter as a message. A letter that was not a message gets its own id. */
 function messageOf(letter: DeadLetter): ReplayableMessage {
   const { source, headers = {}, payload: body, failedAt: firstFailedAt } = letter
-  const past = { headers, body, firstFailedAt, replays: replaysOfLetter(letter) }
+  const replays = replaysOfLetter(letter)
+  const past = { headers, body, firstFailedAt, replays, originalId: originalIdOfLetter(letter) }
   if (source.kind !== 'mailbox')
-    return { ...past, messageId: letter.id, originalId: letter.id, sourceMailbox: letter.queue }
+    return { ...past, messageId: letter.id, sourceMailbox: letter.queue }
   const { messageId, mailbox: sourceMailbox, replyTo } = source
-  const given = letter.metadata['originalId']
-  const originalId = typeof given === 'string' ? given : originalIdOf(headers, messageId)
   return {
     ...past,
     messageId,
-    originalId,
     sourceMailbox,
     ...(replyTo === undefined ? {} : { replyTo }),
   }

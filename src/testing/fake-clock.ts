@@ -12,13 +12,14 @@ export interface FakeClock extends Clock {
   advance(ms: number): Promise<void>
   /** Makes the wall clock jump. Monotonic time and timers are not affected. */
   set(ms: number): void
-  /** Number of pending timers. */
+  /** Number of pending timers that would keep a process alive. */
   pending(): number
 }
 
 interface Timer {
   at: number
   fire: () => void
+  background: boolean
 }
 
 /** Number of event loop turns before `advance` fires the next timer. */
@@ -56,8 +57,9 @@ class VirtualClock implements FakeClock {
     return this.#mono
   }
 
-  timer(ms: number, fire: () => void): () => void {
-    const timer: Timer = { at: this.#mono + Math.max(0, ms), fire }
+  /** Timers have a resolution of 1 ms, as in Node. */
+  timer(ms: number, fire: () => void, { background = false } = {}): () => void {
+    const timer: Timer = { at: this.#mono + Math.max(0, Math.ceil(ms)), fire, background }
     const later = this.#timers.findIndex((other) => other.at > timer.at)
     this.#timers.splice(later === -1 ? this.#timers.length : later, 0, timer)
     return () => {
@@ -84,7 +86,7 @@ class VirtualClock implements FakeClock {
   }
 
   pending(): number {
-    return this.#timers.length
+    return this.#timers.filter(({ background }) => !background).length
   }
 
   #moveTo(mono: number): void {

@@ -4,7 +4,8 @@ import { release, type Change } from '../../src/letter/moves.ts'
 import { decodePayload, encodePayload } from '../../src/letter/payload.ts'
 import type { LetterFilter } from '../../src/letter/query.ts'
 import { custom, fixed, immediate } from '../../src/policy/backoff.ts'
-import type { DeadLetterQueue } from '../../src/queue.ts'
+import type { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aQueue, forbidden, refused } from '../a-queue.ts'
 
@@ -92,6 +93,119 @@ describe('Admin', () => {
     const before = await dlq.get(id)
     await expect(act(dlq, id)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
     expect(await dlq.get(id)).toEqual(before)
+  })
+
+  it('note adds an entry to the history, in every state', async () => {
+    const { dlq, eventsOf } = await aQueue()
+    const { id, ...before } = await dlq.enqueue({ type: 'a' }, refused())
+    const noted = await dlq.note(id, 'customer was told', 'mia')
+    expect(noted.history.at(-1)).toMatchObject({
+      actor: 'mia',
+      action: 'note',
+      from: 'pending',
+      to: 'pending',
+      note: 'customer was told',
+    })
+    expect(noted).toMatchObject({ state: 'pending', retryAt: before.retryAt! })
+    await dlq.archive(id)
+    expect((await dlq.note(id, 'closed', 'tom')).state).toBe('archived')
+    expect(eventsOf('changed').map(({ change }) => change.action)).toEqual([
+      'note',
+      'archive',
+      'note',
+    ])
+  })
+
+  it.each<[string, unknown, string]>([
+    ['no text', '  \n', 'a note must be a string with text'],
+    ['a number', 5, 'a note must be a string with text, got 5'],
+    ['a long text', 'a'.repeat(4001), 'at most 4000 characters, got 4001'],
+  ])('note rejects %s', async (_name, text, why) => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    const refusal = dlq.note(id, text as string, 'mia')
+    await expect(refusal).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+    await expect(refusal).rejects.toThrow(why)
+  })
+
+  it('edit applies a JSON Patch as a new version, which can be undone', async () => {
+    const { dlq } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a', payload: { to: 'wrong', n: [1] } }, refused())
+    const by = { reason: 'typo', by: 'mia' }
+    const patch = [{ op: 'replace', path: '/to', value: 'right' }] as const
+    const edited = await dlq.edit(id, { patch, ...by })
+    expect(edited.payload.version).toBe(2)
+    expect(decodePayload(edited.payload)).toEqual({ to: 'right', n: [1] })
+    expect(decodePayload((await dlq.undoEdit(id, 'mia')).payload)).toEqual({ to: 'wrong', n: [1] })
+    const before = await dlq.get(id)
+    for (const [input, why] of [
+      [{ patch: [{ op: 'test', path: '/to', value: 'x' }, ...patch] }, 'operation 1 of the patch'],
+      [{ patch, payload: 1 }, 'either `payload` or `patch`'],
+      [{ patch: null }, '`patch` must be an array'],
+    ] as const) {
+      const refusal = dlq.edit(id, { ...input, ...by } as never)
+      await expect(refusal).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+      await expect(refusal).rejects.toThrow(why)
+    }
+    expect(await dlq.get(id)).toEqual(before)
+    expect(await dlq.payloads(id)).toHaveLength(2)
+  })
+
+  it('edit obeys the rules of the queue, and undoEdit restores what was there', async () => {
+    const payloadSchema = { type: 'object', required: ['n'] }
+    const { dlq } = await aQueue({ queues: { a: { lockedHeaders: ['auth'], payloadSchema } } })
+    const { id } = await dlq.enqueue({ type: 'a', payload: {} }, refused(), {
+      headers: { auth: 'x' },
+    })
+    const by = { reason: 'typo', by: 'mia' }
+    for (const [input, why] of [
+      [{ headers: {} }, 'header "auth" is locked in queue a'],
+      [{ payload: { m: 1 } }, "must have required property 'n' (rule required)"],
+      [{ patch: [{ op: 'add', path: '/m', value: 1 }] }, '(rule required)'],
+    ] as const) {
+      const refusal = dlq.edit(id, { ...input, ...by })
+      await expect(refusal).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+      await expect(refusal).rejects.toThrow(why)
+    }
+    expect(await dlq.payloads(id)).toHaveLength(1)
+    await dlq.edit(id, { payload: { n: 1 }, headers: { auth: 'x', more: 'y' }, ...by })
+    expect(decodePayload((await dlq.undoEdit(id)).payload)).toEqual({})
+    const { id: other } = await dlq.enqueue({ type: 'b', payload: {} }, refused())
+    await dlq.edit(other, { payload: 1, headers: { auth: 'y' }, ...by })
+  })
+
+  it('replay obeys the rule of the queue, also in a bulk action', async () => {
+    const mailbox = memoryMailbox({ name: 'charges' })
+    const { dlq } = await aQueue({
+      queues: { never: { replay: 'never' }, keyed: { replay: 'idempotent-key' } },
+      mailboxes: { charges: mailbox },
+    })
+    const { id: refusedId } = await dlq.enqueue({ type: 'never', payload: 1 }, forbidden())
+    const { id: keyless } = await dlq.enqueue({ type: 'keyed', payload: 1 }, forbidden())
+    const { id: keyed } = await dlq.enqueue({ type: 'keyed', payload: 1 }, forbidden(), {
+      dedupeKey: 'order-1',
+    })
+    const to = { to: 'charges' }
+    for (const [id, why] of [
+      [refusedId, 'its queue allows no replay (option replay: never)'],
+      [keyless, 'it has no idempotency-key header'],
+    ] as const) {
+      const before = await dlq.get(id)
+      const refusal = dlq.replay(id, 'mia', to)
+      await expect(refusal).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
+      await expect(refusal).rejects.toThrow(why)
+      expect(await dlq.get(id)).toEqual(before)
+    }
+    const plan = await dlq.plan('replay', {}, { ...to, by: 'mia', reason: 'fixed' })
+    expect(plan.sample.map(({ id }) => id)).toEqual([keyed])
+    expect(plan.ineligible.count).toBe(2)
+    const replayed = await dlq.replay(keyed, 'mia', to)
+    expect(replayed).toMatchObject({ state: 'resolved' })
+    expect(replayed.headers).toBeUndefined()
+    const [message] = await mailbox.receive()
+    expect(message!.headers).toMatchObject({ 'idempotency-key': 'order-1', 'redrive-replays': '1' })
+    await dlq.close()
+    await mailbox.close()
   })
 
   it('park requires a review, and review records who decided what', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
 import { fixed } from '../../src/policy/backoff.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { aQueue, deferred, forbidden, refused, type QueueBench } from '../a-queue.ts'
 
 /** A letter that is due in an hour, unless it is retried. */

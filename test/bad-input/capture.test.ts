@@ -7,7 +7,7 @@ import { decodePayload, encodePayload, viewPayload } from '../../src/index.ts'
 import type { DeadLetter, Json } from '../../src/letter/letter.ts'
 import { letterFromJson, letterToJson } from '../../src/letter/schema.ts'
 import { immediate } from '../../src/policy/backoff.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { refused, timedOut } from '../a-queue.ts'
 import { hostileBytes, hostileErrors, hostileValues } from '../letter/hostile.ts'
 

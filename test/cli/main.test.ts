@@ -254,9 +254,11 @@ describe('redrive', () => {
     const { out, exit } = await redrive(['help', 'pipeline', 'replay'])
     expect(out).toMatch(/^Usage: redrive pipeline replay /)
     expect(exit).toBe(0)
-    expect(await redrive(['help', 'nope'])).toMatchObject({
+    expect(await redrive(['help', 'frobnicate'])).toMatchObject({
       out: '',
-      err: expect.stringContaining('INVALID_INPUT: unknown command "nope": known: list, show'),
+      err: expect.stringContaining(
+        'INVALID_INPUT: unknown command "frobnicate": known: list, show',
+      ),
       exit: 2,
     })
   })

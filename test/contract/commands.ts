@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
+import { bulkMovesFor, type BulkMoveName } from '../../src/letter/bulk-moves.ts'
 import { priorities, type DeadLetter, type Failure } from '../../src/letter/letter.ts'
 import { isLegal } from '../../src/letter/move-table.ts'
 import * as moves from '../../src/letter/moves.ts'
-import { orders, type LetterFilter } from '../../src/letter/query.ts'
+import type { LetterFilter } from '../../src/letter/query.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
-import {
-  tallyKeys,
-  type Capacity,
-  type Store,
-  type StoredLetter,
-  type TallyKey,
-} from '../../src/store.ts'
+import type { ApplyResult, Capacity, Store, StoredLetter } from '../../src/store.ts'
 import { aLetter, type FakeClock } from '../../src/testing/index.ts'
+import { compare } from './compare.ts'
 import type { StoreModel } from './model.ts'
 import { stepsOf, type Steps } from './step.ts'
 
@@ -35,7 +31,7 @@ const steps = stepsOf<StoreModel, Real>((act) => async (model, real) => {
   model.nowMs = real.clock.now()
   await act(model, real)
   real.steps += 1
-  if (real.steps % 5 === 0) await compare(model, real)
+  if (real.steps % 5 === 0) await compare(model, real.store)
 })
 
 const pick = <T>(from: readonly T[], n: number): T | undefined => from[n % Math.max(1, from.length)]
@@ -202,7 +198,17 @@ const settle = steps('settle', settlePicks, async ({ token, move, delayMs }, mod
 
 const decidePicks = fc.record({
   token: nat,
-  move: fc.constantFrom('resolve', 'retry', 'wake', 'park', 'archive', 'restore', 'edit', 'review'),
+  move: fc.constantFrom(
+    'resolve',
+    'retry',
+    'wake',
+    'park',
+    'archive',
+    'restore',
+    'edit',
+    'review',
+    'note',
+  ),
   priority: fc.constantFrom(...priorities),
 })
 
@@ -223,8 +229,30 @@ const decide = steps('decide', decidePicks, async ({ token, move, priority }, mo
     restore: () => moves.restore(looked, by),
     edit: () => moves.edit(looked, by, { priority, tags: [`t${token % 4}`] }),
     review: () => moves.review(looked, by, 'requeue'),
+    note: () => moves.note(looked, { ...by, note: `note ${token}` }),
   }[move]()
   await apply('person', change, model, real)
+})
+
+const decideAllPicks = fc.record({
+  tokens: fc.array(nat, { minLength: 1, maxLength: 6 }),
+  move: fc.constantFrom<BulkMoveName>('retry', 'resolve', 'archive', 'park'),
+})
+
+/** A person makes one move on several letters, in versions that may be outdated. */
+const decideAll = steps('decideAll', decideAllPicks, async ({ tokens, move }, model, real) => {
+  const looked = tokens.flatMap((token) => pick(real.seen, token) ?? [])
+  const letters = [...new Map(looked.map((letter) => [letter.id, letter])).values()]
+  const bulkMoves = bulkMovesFor(move, { at: toTimestamp(model.nowMs), actor: 'ada' })
+  const expected = letters.map(({ id, version }): ApplyResult => {
+    const state = model.get(id)?.state
+    const made = state && bulkMoves[state]
+    if (!made) return state ? 'conflict' : 'missing'
+    return model.apply(structuredClone({ id, guard: { version }, ...made }))
+  })
+  assert.deepEqual(await real.store.applyAll(letters, bulkMoves), expected)
+  for (const result of expected) real.reached.add(`bulk ${result}`)
+  for (const { id } of letters) see(model, real, id)
 })
 
 /** Whether a guard can distinguish this letter from a later one with the same id and version. */
@@ -286,6 +314,7 @@ export const commands: Steps<StoreModel, Real>[] = [
   settle,
   decide,
   decide,
+  decideAll,
   advance,
   advance,
   remove,
@@ -312,78 +341,13 @@ export const landmarks = [
   'person written',
   'person conflict',
   'person missing',
+  'bulk written',
+  'bulk conflict',
+  'bulk missing',
   'removed',
 ]
 
 function see(model: StoreModel, real: Real, id: string): void {
   const letter = model.get(id)
   if (letter) real.seen.push(letter)
-}
-
-/** Compares both sides completely: letters, lists, counts, totals. */
-export async function compare(model: StoreModel, { store }: Real): Promise<void> {
-  const everything: LetterFilter = {
-    state: ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived'],
-  }
-  const expected = model.find(everything, 'oldest')
-  const ids = expected.map((letter) => letter.id)
-  assert.deepEqual(await store.get(ids), expected)
-  const stored = await store.stored(ids)
-  assert.deepEqual(
-    stored.map(({ letter }) => letter),
-    expected,
-  )
-  for (const { letter, waitsFor = [] } of stored) {
-    const { unmet } = model.items.find((item) => item.letter.id === letter.id)!
-    assert.deepEqual(waitsFor.toSorted(), [...new Set(unmet)].toSorted(), 'waits for')
-  }
-  for (const order of orders) {
-    const found: string[] = []
-    let cursor: string | undefined
-    do {
-      const page = await store.find({
-        ...everything,
-        order,
-        limit: 7,
-        ...(cursor ? { cursor } : {}),
-      })
-      found.push(...page.items.map((letter) => letter.id))
-      cursor = page.cursor
-    } while (cursor)
-    assert.deepEqual(
-      found,
-      model.find(everything, order).map((letter) => letter.id),
-      order,
-    )
-  }
-  // Counts without a counter are computed from the letters, which are compared above.
-  for (const key of tallyKeys.filter((one) => one !== 'severity' && one !== 'source'))
-    assert.deepEqual(sorted(await store.tally(key)), sorted(tally(model, key)), key)
-  assert.deepEqual(sorted(await store.totals()), sorted(model.totals))
-}
-
-function tally(
-  model: StoreModel,
-  key: Exclude<TallyKey, 'severity' | 'source'>,
-): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const letter of model.find({}, 'oldest')) {
-    const { tags, fingerprint, policy, ...rest } = letter
-    const values =
-      key === 'tag'
-        ? tags
-        : key === 'group'
-          ? [fingerprint]
-          : key === 'policy'
-            ? [policy.kind]
-            : [rest[key]]
-    for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
-  }
-  return counts
-}
-
-function sorted(values: Iterable<unknown>): string[] {
-  return Array.from(values, (value) =>
-    JSON.stringify(value, Object.keys(value as object).toSorted()),
-  ).toSorted()
 }

@@ -3,7 +3,8 @@ import * as fc from 'fast-check'
 import { describe, it } from 'vitest'
 import type { Store } from '../../src/store.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
-import { commands, compare, landmarks, type Real } from './commands.ts'
+import { commands, landmarks, type Real } from './commands.ts'
+import { compare } from './compare.ts'
 import { StoreModel } from './model.ts'
 
 export interface ModelBench {
@@ -54,7 +55,7 @@ async function drive(
   const model = new StoreModel(clock.now())
   try {
     await fc.asyncModelRun(() => ({ model, real }), run)
-    await compare(model, real)
+    await compare(model, real.store)
   } finally {
     await close()
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Client } from 'pg'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { lacksPrivate } from '../servers/private.ts'
 import { dumpApi, dumpRaw } from './dump.ts'
 import { createEnvironment, type Environment } from './environment.ts'
@@ -23,7 +23,7 @@ const cases: Case[] = [
     lacking: undefined,
     damage: async (url, id) => {
       const db = new DatabaseSync(url.slice('sqlite:'.length))
-      db.prepare('DELETE FROM letters WHERE id = ?').run(id)
+      db.prepare("DELETE FROM letters WHERE id = unhex(?, '-')").run(id)
       db.close()
     },
   },

@@ -1,18 +1,17 @@
 import { createClient, RESP_TYPES } from 'redis'
+import { dumpOf, states, type RawLetter } from './raw-letter.ts'
 import type { Dump } from './verify.ts'
-import { dumpOfRows, type RawRow } from './raw-row.ts'
 
-/** Indexes of the fields of a letter in its row. Duplicated here on purpose, as in raw-row.ts. */
-const cell = { queue: 1, state: 2, reason: 6, epoch: 9, retries: 10 }
-/** Strings and bytes begin with a checksum. */
-const sealLength = 8
-const bytesSealLength = 4
+/** Positions in a row: bytes, doubles, the lengths of strings, and the strings. */
+const place = { state: 0, reason: 5, epoch: 17, retries: 25, maxRetries: 33, lengths: 145 }
+/** The positions of the strings in a row, and of the origin in a body. */
+const stringsAt = 165
+const originAt = 8
 
 /** Reads the server by keys without their hash tag. */
 interface Keys {
   matching: (pattern: string) => Promise<string[]>
-  hash: (key: string) => Promise<Record<string, Buffer>>
-  list: (key: string) => Promise<string[]>
+  string: (key: string) => Promise<Buffer | null>
   members: (key: string) => Promise<string[]>
 }
 
@@ -33,54 +32,56 @@ export async function dumpKeys(url: string): Promise<Dump> {
           for (const key of some) matches.add(key.slice(tag.length))
         return [...matches].sort()
       },
-      hash: (key) => bytes.hGetAll(tag + key),
-      list: (key) => client.lRange(tag + key, 0, -1),
+      string: (key) => bytes.get(tag + key),
       members: (key) => client.zRange(tag + key, 0, -1),
     }
-    const rows: RawRow[] = []
-    for (const key of await keys.matching('l:*')) rows.push(await rowOf(keys, key.slice(2)))
-    return dumpOfRows(rows, await driftIn(keys, rows))
+    const letters: RawLetter[] = []
+    for (const key of await keys.matching('l:*')) {
+      const id = key.slice(2)
+      letters.push(letterOf(id, (await keys.string(key))!, await keys.string(`b:${id}`)))
+    }
+    return dumpOf(letters, await driftIn(keys, letters))
   } finally {
     client.destroy()
   }
 }
 
-async function rowOf(keys: Keys, id: string): Promise<RawRow> {
-  const { r, x, o, b } = await keys.hash(`l:${id}`)
-  const text = (field: Buffer | undefined): string => field?.toString().slice(sealLength) ?? ''
-  const cells = JSON.parse(text(r)) as (string | number | false)[]
+function letterOf(id: string, row: Buffer, body: Buffer | null): RawLetter {
+  const reason = row.readInt8(place.reason)
+  const [worker, origin, group, queue, policy] = [0, 4, 8, 12, 16].map((offset) =>
+    row.readUInt32LE(place.lengths + offset),
+  ) as [number, number, number, number, number]
+  const queueAt = stringsAt + group
   return {
     id,
-    queue: String(cells[cell.queue]),
-    state: Number(cells[cell.state]),
-    reason: cells[cell.reason] === false ? null : String(cells[cell.reason]),
-    epoch: Number(cells[cell.epoch]),
-    retries: Number(cells[cell.retries]),
-    rest: text(x),
-    origin: o ? text(o) : null,
-    bytes: b ? b.subarray(bytesSealLength) : null,
-    later: await keys.list(`h:${id}`),
+    queue: row.toString('utf8', queueAt, queueAt + queue),
+    state: row.readInt8(place.state),
+    reason: reason < 0 ? null : reason,
+    epoch: row.readDoubleLE(place.epoch),
+    retries: row.readDoubleLE(place.retries),
+    maxRetries: row.readDoubleLE(place.maxRetries),
+    history: row.toString('utf8', queueAt + queue + policy + worker),
+    bytes: body && body.subarray(originAt + origin),
   }
 }
 
-/** Index entries that contradict the rows, and histories without a letter. */
-async function driftIn(keys: Keys, rows: readonly RawRow[]): Promise<string[]> {
+/** Index entries that contradict the letters. */
+async function driftIn(keys: Keys, letters: readonly RawLetter[]): Promise<string[]> {
   const listedIn = async (pattern: string): Promise<string[]> => {
     const entries: string[] = []
     for (const key of await keys.matching(pattern))
       for (const id of await keys.members(key)) entries.push(`${key} has ${id}`)
     return entries
   }
-  const listed = await listedIn('i:*')
-  const expected = new Set(rows.map(({ id, state, queue }) => `i:${state}:${queue} has ${id}`))
-  const active = new Set(rows.filter(({ state }) => state < 2).map(({ id }) => id))
+  const listed = new Set(await listedIn('i:*'))
+  const expected = new Set(letters.map(({ id, queue, state }) => `i:${state}:${queue} has ${id}`))
+  const isActive = ({ state }: RawLetter): boolean =>
+    states[state] === 'pending' || states[state] === 'retrying'
+  const active = new Set(letters.filter(isActive).map(({ id }) => id))
   const due = await listedIn('d:*')
-  const ids = new Set(rows.map(({ id }) => id))
-  const histories = await keys.matching('h:*')
   return [
-    ...listed.filter((line) => !expected.has(line)).map((line) => `${line}, its row does not`),
-    ...[...expected].filter((line) => !listed.includes(line)).map((line) => `not so: ${line}`),
+    ...[...listed].filter((line) => !expected.has(line)).map((line) => `${line}, its row does not`),
+    ...[...expected].filter((line) => !listed.has(line)).map((line) => `not so: ${line}`),
     ...due.filter((line) => !active.has(line.split(' has ')[1]!)).map((line) => `still ${line}`),
-    ...histories.filter((key) => !ids.has(key.slice(2))).map((key) => `${key} without a letter`),
   ]
 }

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
+import { dumpOf, type RawLetter } from './raw-letter.ts'
 import type { Dump } from './verify.ts'
-import { dumpOfRows, type RawRow } from './raw-row.ts'
 
 function openFile(url: string): DatabaseSync {
   return new DatabaseSync(url.slice('sqlite:'.length), { readOnly: true, timeout: 5000 })
@@ -16,40 +16,48 @@ export function unsettledRows(url: string): number {
   }
 }
 
+interface RawRow extends Omit<RawLetter, 'bytes'> {
+  bytes: string | Uint8Array | null
+}
+
 /** The letters of the file, read with plain SQL. */
 export function dumpFile(url: string): Dump {
   const db = openFile(url)
   try {
-    const history = db.prepare('SELECT entry FROM history WHERE seq = ? ORDER BY n')
     const rows = db
       .prepare(
-        `SELECT seq, letters.id, name AS queue, state, reason, epoch, retries, rest, origin, bytes
-         FROM letters LEFT JOIN queues ON queues.id = queue LEFT JOIN bodies USING (seq) ORDER BY letters.id`,
+        `SELECT lower(hex(letters.id)) AS id, name AS queue, state, reason, epoch, retries,
+           max_retries AS maxRetries, history, bytes
+         FROM letters LEFT JOIN queues ON queues.id = queue LEFT JOIN bodies USING (seq)
+         ORDER BY letters.id`,
       )
-      .all() as unknown as (RawRow & { seq: number })[]
-    for (const row of rows) row.later = history.all(row.seq).map(({ entry }) => String(entry))
-    return dumpOfRows(rows, problemsIn(db))
+      .all() as unknown as RawRow[]
+    return dumpOf(rows.map(letterOf), problemsIn(db))
   } finally {
     db.close()
   }
 }
 
+/** Ids have no hyphens, and bytes that are UTF-8 are text. */
+function letterOf({ id, bytes, ...row }: RawRow): RawLetter {
+  return {
+    ...row,
+    id: id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
+    bytes: bytes === null ? null : Buffer.from(bytes as string),
+  }
+}
+
 /** Rows without a letter, and the integrity check of SQLite. */
 function problemsIn(db: DatabaseSync): string[] {
-  const count = (sql: string): number => Number(db.prepare(sql).get()?.['n'])
-  const orphans = {
-    bodies: count('SELECT count(*) AS n FROM bodies WHERE seq NOT IN (SELECT seq FROM letters)'),
-    'history lines': count(
-      'SELECT count(*) AS n FROM history WHERE seq NOT IN (SELECT seq FROM letters)',
-    ),
-  }
-  const left = Object.entries(orphans).filter(([, n]) => n > 0)
+  const { n } = db
+    .prepare('SELECT count(*) AS n FROM bodies WHERE seq NOT IN (SELECT seq FROM letters)')
+    .get() as { n: number }
   const integrity = db
     .prepare('PRAGMA integrity_check')
     .all()
     .map((row) => String(row['integrity_check']))
   return [
-    ...left.map(([what, n]) => `${n} ${what} without a letter`),
+    ...(n > 0 ? [`${n} bodies without a letter`] : []),
     ...integrity.filter((line) => line !== 'ok').map((line) => `integrity check: ${line}`),
   ]
 }

@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { lacksPrivate } from '../servers/private.ts'
 import { bugNames, type BugName } from './bugs.ts'
+import { runBulk, runBulkReplay, usage as bulkUsage } from './bulk/run.ts'
 import { crash, type CrashSettings } from './crash.ts'
 import { runMailbox, usage as mailboxUsage, UsageError } from './mailbox/run.ts'
 import { runPipeline, usage as pipelineUsage } from './pipeline/run.ts'
@@ -30,7 +31,10 @@ Crash test of mailboxes and loops:
 ${mailboxUsage}
 Crash test of pipeline nodes:
 
-${pipelineUsage}`
+${pipelineUsage}
+Crash test of bulk actions:
+
+${bulkUsage}`
 
 interface Request {
   settings: CrashSettings
@@ -135,7 +139,14 @@ function formatCaught(verdict: Verdict): string {
 
 const args = process.argv.slice(2)
 const ofMailboxes = args.some((arg) => /^--mailbox(=|$)/.test(arg))
-const runCrashTest = args.includes('--pipeline') ? runPipeline : ofMailboxes ? runMailbox : main
+const runCrashTest = chooseCrashTest()
+
+function chooseCrashTest(): (args: string[]) => Promise<number> {
+  if (args.includes('--bulk')) return runBulk
+  if (args.some((arg) => /^--bulk-replay(=|$)/.test(arg))) return runBulkReplay
+  if (args.includes('--pipeline')) return runPipeline
+  return ofMailboxes ? runMailbox : main
+}
 
 try {
   process.exitCode = await runCrashTest(args)

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { State } from '../../src/letter/letter.ts'
 import {
   countLatePauses,
@@ -137,7 +138,7 @@ function findIndexDrift({ raw, api }: Evidence): string[] {
   const listed = new Map(api.letters.map((letter) => [letter.id, letter]))
   if (listed.size !== api.letters.length) drift.push('the listing repeats letters')
   for (const letter of raw.letters)
-    if (JSON.stringify(letter) !== JSON.stringify(listed.get(letter.id)))
+    if (!isDeepStrictEqual(letter, listed.get(letter.id)))
       drift.push(`${letter.id} reads differently through the product`)
   if (listed.size !== raw.letters.length)
     drift.push(`${raw.letters.length} rows, ${listed.size} letters in the listing`)

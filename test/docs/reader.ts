@@ -33,6 +33,7 @@ const values = {
   charging: new MainLoop<Order, string>({ requests, process: answer }),
   postgres: memoryStore(),
   url: 'amqp://localhost',
+  connection: { host: 'localhost' },
   dead: 'orders.dead',
   payments: { charge: answer },
   bank: { charge: answer },
@@ -95,6 +96,7 @@ declare global {
   const charging: Values['charging']
   const postgres: Values['postgres']
   const url: string
+  const connection: Values['connection']
   const dead: string
   const payments: Values['payments']
   const bank: Values['bank']

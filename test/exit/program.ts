@@ -6,7 +6,7 @@ import { connect } from '../../src/connect/store.ts'
 import { RedriveError } from '../../src/errors.ts'
 import type { Mailbox } from '../../src/mailbox.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
 import type { Tap } from '../../src/taps/tap.ts'
 

@@ -3,7 +3,7 @@ import { MainLoop } from '../../src/loops/main-loop.ts'
 import type { Mailbox } from '../../src/mailbox.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { mailboxKinds, type MailboxEnvironment } from './mailbox-kinds.ts'
 
 const { missing, begin } = mailboxKinds.nats

@@ -8,6 +8,7 @@ import {
   claim,
   edit,
   exhaust,
+  note,
   occur,
   park,
   defer,
@@ -52,6 +53,7 @@ const changes = {
   wake: (letter: DeadLetter) => wake(letter, person),
   review: (letter: DeadLetter) => review(letter, person, 'requeue'),
   edit: (letter: DeadLetter) => edit(letter, person, { tags: ['edited'] }),
+  note: (letter: DeadLetter) => note(letter, person),
   archive: (letter: DeadLetter) => archive(letter, person),
   restore: (letter: DeadLetter) => restore(letter, person),
 } satisfies Partial<Record<Move, (letter: DeadLetter) => Change>>
@@ -261,6 +263,24 @@ describe('a pending review', () => {
     const parked = aLetter({ state: 'parked' })
     const decided = withChange(parked, review(parked, person, 'requeue'))
     expect(withChange(decided, resolve(decided, person)).review).toEqual(decided.review)
+  })
+})
+
+describe('note', () => {
+  it.each(states)('changes nothing but the history of a letter that is %s', (state) => {
+    const letter = aLetter({ state })
+    const { history, version, updatedAt, ...same } = withChange(letter, note(letter, person))
+    expect({ version, updatedAt }).toEqual({ version: letter.version + 1, updatedAt: at })
+    expect(letter).toMatchObject(same)
+    expect(history.slice(0, -1)).toEqual(letter.history)
+    expect(history.at(-1)).toEqual({
+      at,
+      actor: 'ada',
+      action: 'note',
+      from: state,
+      to: state,
+      note: 'because',
+    })
   })
 })
 

@@ -31,3 +31,13 @@ it('forgets the message that failed longest ago above a thousand messages', () =
   expect(history.add('m-1', failure('x'))).toHaveLength(1)
   expect(history.countOf('m-1')).toBe(2)
 })
+
+it('counts deliveries that do not count apart from failures', () => {
+  const history = new AttemptHistory()
+  history.addUncounted('m')
+  history.addUncounted('m')
+  expect(history.uncountedOf('m')).toBe(2)
+  expect(history.countOf('m')).toBe(0)
+  history.forget('m')
+  expect(history.uncountedOf('m')).toBe(0)
+})

@@ -74,6 +74,21 @@ it('logs expired messages as a warning with the mailbox and their number', () =>
   })
 })
 
+it('logs a change of the breaker with its cause and the time of the next probe', () => {
+  const until = '2026-01-01T00:00:30.000Z'
+  const cause = 'Error: connect ECONNREFUSED'
+  const event = { type: 'loop-breaker', mailbox: 'requests', state: 'open', until, cause } as const
+  expect(logged(event)).toEqual({
+    level: 'warn',
+    message: 'Breaker of the loop changed',
+    event: 'loop-breaker',
+    mailbox: 'requests',
+    state: 'open',
+    until,
+    cause,
+  })
+})
+
 it('logs errors by type, code and a bounded message', () => {
   const error = new RedriveError('MAILBOX_FULL', 'x'.repeat(900))
   const line = logged({ type: 'error', during: 'sending', error }) as { errorMessage: string }

@@ -174,3 +174,18 @@ it('counts expired messages by mailbox', () => {
     },
   ])
 })
+
+it.each(['open', 'half-open', 'closed'] as const)('shows a breaker that is %s', (state) => {
+  const value = state === 'closed' ? 0 : 1
+  expect(metricsOf({ type: 'loop-breaker', mailbox: 'requests', state })).toEqual([
+    { name: 'mailbox.breaker.open', kind: 'gauge', value, tags: { mailbox: 'requests' } },
+  ])
+})
+
+it('counts deferred messages by mailbox', () => {
+  const facts = { mailbox: 'requests', messageId: 'm', deliveries: 1 }
+  const how = { during: 'process', error: refused(), delaySeconds: 30 } as const
+  expect(metricsOf({ type: 'message-deferred', ...facts, ...how })).toEqual([
+    { name: 'mailbox.messages.deferred', kind: 'counter', value: 1, tags: { mailbox: 'requests' } },
+  ])
+})

@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream'
 import pino from 'pino'
 import { describe, expect, it } from 'vitest'
+import { noProgress } from '../../src/letter/bulk-action.ts'
 import { reschedule } from '../../src/letter/moves.ts'
 import type { EventType, RedriveEvent } from '../../src/observer.ts'
 import { logObserver } from '../../src/observers/log.ts'
@@ -75,6 +76,39 @@ const events: { [T in EventType]: Extract<RedriveEvent, { type: T }> } = {
   spooling: { type: 'spooling', place: '/var/spool', error: new Error('refused') },
   drained: { type: 'drained', count: 3, duplicates: 1 },
   'set-aside': { type: 'set-aside', what: 'damaged', file: '/var/spool/x', why: 'flipped' },
+  bulk: {
+    type: 'bulk',
+    action: {
+      id: 'b1',
+      action: 'retry',
+      filter: {},
+      input: {},
+      limits: { concurrency: 1 },
+      state: 'running',
+      by: 'ada',
+      count: 0,
+      states: {},
+      queues: {},
+      sample: [],
+      ineligible: { count: 0, reasons: {}, sample: [] },
+      progress: noProgress,
+      plannedAt: at,
+      expiresAt: at,
+    },
+  },
+  'queue-paused': { type: 'queue-paused', queue: 'orders', by: 'ada', reason: 'migration', at },
+  'queue-resumed': { type: 'queue-resumed', queue: 'orders', by: 'ada' },
+  group: {
+    type: 'group',
+    fingerprint: 'f1',
+    title: 'Error: disk full',
+    at,
+    by: 'letters',
+    change: 'regress',
+    from: 'resolved',
+    to: 'regressed',
+    note: 'in version 2.0.0',
+  },
   error: { type: 'error', during: 'claiming', error: new Error('disk\nfull', { cause: 1 }) },
 }
 

@@ -39,6 +39,25 @@ describe('readOptions', () => {
     expect(readPolicy(undefinedFields as never)).toStrictEqual({ breaker })
   })
 
+  it('checks the rules for edits and replays, for all queues and for one', () => {
+    const payloadSchema = { type: 'object' }
+    const mail = { lockedHeaders: ['auth'], payloadSchema, replay: 'never' } as const
+    const read = readOptions({ queues: { mail } })
+    expect(read).toMatchObject({ lockedHeaders: [], replay: 'safe' })
+    expect(read.queues['mail']).toEqual(mail)
+    expect(read.queues['mail']!.payloadSchema).toBe(payloadSchema)
+    for (const [policy, why] of [
+      [{ payloadSchema: { typ: 'object' } }, 'must be a JSON Schema: strict mode: unknown keyword'],
+      [{ payloadSchema: 'object' }, 'payloadSchema'],
+      [{ lockedHeaders: 'auth' }, 'lockedHeaders'],
+      [{ replay: 'always' }, 'replay'],
+    ] as const) {
+      expect(() => readOptions(policy as never)).toThrow(why)
+      expect(() => readOptions({ queues: { mail: policy } } as never)).toThrow(why)
+      expect(() => readPolicy(policy as never)).toThrow(why)
+    }
+  })
+
   it('accepts every form of a rule', () => {
     const rules: Rule[] = [
       { name: 'a', when: { code: 'X' }, category: 'network' },
@@ -125,5 +144,25 @@ describe('readPolicy', () => {
       maxRetries: 1,
     })
     expect(() => readPolicy({ maxItems: 3 } as object)).toThrow('unknown queue option "maxItems"')
+  })
+})
+
+describe('the option fingerprints', () => {
+  it('accepts strings and patterns', () => {
+    const fingerprints = [
+      { match: { queue: 'a', message: /x/ }, fingerprint: 'x' },
+      { match: { message: 'y', code: 'E1', name: 'Error' }, fingerprint: '{queue}-{name}' },
+    ]
+    expect(readOptions({ fingerprints }).fingerprints).toEqual(fingerprints)
+  })
+
+  it.each<[object, string]>([
+    [{ match: {}, fingerprint: 'x' }, 'must have at least one of queue, name, code and message'],
+    [{ match: { queue: 'a' }, fingerprint: '{host}' }, 'unknown placeholder {host}'],
+    [{ match: { queue: 'a' }, fingerprint: '' }, '"fingerprints.0.fingerprint"'],
+    [{ match: { queues: 'a' }, fingerprint: 'x' }, 'queues'],
+    [{ match: { queue: 'a' } }, '"fingerprints.0.fingerprint"'],
+  ])('rejects %j', (rule, message) => {
+    expect(() => readOptions({ fingerprints: [rule] as never })).toThrow(message)
   })
 })

@@ -14,7 +14,7 @@ import {
 } from '../../src/pipeline/erase.ts'
 import { replayNode } from '../../src/pipeline/replay/replay.ts'
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'

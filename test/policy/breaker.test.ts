@@ -43,6 +43,23 @@ const after = (
 const open = after([failed('a'), failed('b'), failed('c', 500)])
 
 describe('stepBreaker', () => {
+  it.each<[string, string, BreakerState['kind']]>([
+    ['one cause in a row', 'xxx', 'open'],
+    ['several causes in a row', 'xyx', 'closed'],
+    ['a cause that is not the last one', 'xxy', 'closed'],
+    ['one cause after others', 'yzxxx', 'open'],
+    ['one cause of too few letters', 'xSxxyx', 'closed'],
+    ['most letters by one cause, though another failed differently', 'xxyxxx', 'open'],
+    ['several causes, each with too few letters', 'xxyyxy', 'closed'],
+  ])('with causes, depends on %s', (_rule, causes, kind) => {
+    const events = causes
+      .split('')
+      .map((cause, n) =>
+        cause === 'S' ? event('succeeded', `l${n}`) : { ...failed(`l${n}`), cause },
+      )
+    expect(after(events).kind).toBe(kind)
+  })
+
   it('opens when enough different letters fail in a row', () => {
     expect(after([failed('a'), failed('b')]).kind).toBe('closed')
     expect(open).toEqual({ kind: 'open', untilMs: 1500, openings: 1 })

@@ -2,7 +2,10 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toFailure } from '../../src/letter/failure.ts'
 import type { Failure } from '../../src/letter/letter.ts'
-import { fingerprint } from '../../src/policy/fingerprint.ts'
+import { explainFingerprint, fingerprint } from '../../src/policy/fingerprint.ts'
+import { hash64 } from '../../src/policy/hash.ts'
+import { corpus } from '../../src/testing/corpus/corpus.ts'
+import { reviveError } from '../../src/testing/corpus/revive.ts'
 
 const at = '2025-01-01T00:00:00.000Z'
 
@@ -252,5 +255,34 @@ describe('fingerprint', () => {
       expect(print({ message: hostile })).toBe(print({ message: longer }))
       expect(print({ stack: hostile })).toBe(print({ stack: longer }))
     }
+  })
+})
+
+describe('explainFingerprint', () => {
+  it.each(corpus)('has the parts that the fingerprint of "$title" is the hash of', (one) => {
+    const failure = toFailure(reviveError(one.error), at)
+    const { value, used } = fingerprint('work', failure)
+    const reasons = explainFingerprint('work', failure)
+    expect(reasons.value).toBe(value)
+    expect(reasons.parts.map(({ part }) => part)).toEqual(used)
+    const text = reasons.parts.map((one) => `${one.part} ${one.value.length} ${one.value}`).join('')
+    expect(`v1-${hash64(text)}`).toBe(value)
+  })
+
+  it('names the frames that count and those that do not', () => {
+    const stack = stackOf([ticks, charge, charge, settle])
+    expect(explainFingerprint('orders', failureOf({ stack })).frames).toEqual([
+      { frame: 'process.ticks (node:internal/queues:105:5)', used: false },
+      { frame: 'charge (file:///app/src/pay.ts:12:5)', used: true },
+      { frame: 'charge (file:///app/src/pay.ts:12:5)', used: false },
+      { frame: 'async Orders.settle (/app/src/orders.ts:3:1)', used: true },
+    ])
+  })
+
+  it('names the masked parts of the message, and nothing else is masked', () => {
+    const message = 'user 42 <a@b.example> not in /var/db of "x"'
+    const { masked, parts } = explainFingerprint('orders', failureOf({ message }))
+    expect(masked).toEqual(['42', 'a@b.example', '/var/db', '"x"'])
+    expect(parts.at(-1)).toEqual({ part: 'message', value: 'user # <#> not in # of #' })
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { QueueOptions } from '../../src/options/options.ts'
 import { availableRuns, newBucket, spend, type Budget } from '../../src/policy/budget.ts'
 import { fixed, immediate } from '../../src/policy/backoff.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/fake-clock.ts'
 import { aQueue, refused, timedOut } from '../a-queue.ts'
@@ -110,11 +110,12 @@ describe('an outage of two hours with 10,000 letters', () => {
     expect(service.visitsBeyond(budget)).toBe(0)
   })
 
-  it('is no different when three workers share the dependency', async () => {
+  it('is no different when three workers share the dependency', { timeout: 180_000 }, async () => {
     const { service, during, spent, after } = await outage({
       letters: 10_000,
       workers: 3,
-      options: { dependencies: { payments: { budget } } },
+      // Each poll of each worker is a step of the virtual time.
+      options: { dependencies: { payments: { budget } }, pollMs: 5000 },
     })
     expect(service.mostVisitsWhileDown()).toBeLessThanOrEqual(2)
     expect(during.states).toMatchObject({ exhausted: 0, parked: 0, resolved: 0 })

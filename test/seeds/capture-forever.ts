@@ -1,6 +1,6 @@
 // Captures in an endless loop and prints each acknowledged id. The test kills this process.
 import { writeSync } from 'node:fs'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 
 const [url = '', count = '0'] = process.argv.slice(2)
 const limit = Number(count) || Infinity

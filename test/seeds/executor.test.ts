@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { resiliencePolicies } from '../../src/capture/executor/resilience.ts'
 import { CircuitBreakerOpenError } from '../../src/capture/executor/errors.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { clause, row } from './rows.ts'
 
 const names = ['llm', 'github', 'tool', 'verification'] as const

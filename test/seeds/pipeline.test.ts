@@ -28,7 +28,7 @@ import {
   DlqMessageSchema,
 } from '../../src/pipeline/proto/redrive/pipeline/v1/dlq_pb.ts'
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { redrive } from '../cli/run-cli.ts'
 import { listViolations, soak } from '../crash/pipeline/soak.ts'
 import { pipelineBench, streamOf, type PipelineBench } from '../pipeline/pipeline-bench.ts'

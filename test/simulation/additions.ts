@@ -98,7 +98,7 @@ export class Additions {
       bytes: Uint8Array.from(payload.bytes),
       counted: 0,
       budget: new Set(),
-      claims: new Map(),
+      leasedMs: new Map(),
       starts: new Map(),
       ends: new Map(),
       answered: new Map(),

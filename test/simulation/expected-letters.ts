@@ -13,8 +13,8 @@ export interface ExpectedLetter {
   counted: number
   /** Epochs of the claims that count in the current retry budget. */
   budget: Set<number>
-  /** Monotonic time of the claim, by epoch. */
-  claims: Map<number, number>
+  /** Monotonic time of the claim or the newest renewal, by epoch. */
+  leasedMs: Map<number, number>
   /** The process that started the handler, by epoch. */
   starts: Map<number, string>
   /** The end of the handler, by epoch. */

@@ -68,7 +68,7 @@ export class Leases {
       ledger.violate('OWN', `the lease of ${name} ends at ${expiresAt}`)
     known.counted++
     known.budget.add(letter.epoch)
-    known.claims.set(letter.epoch, ledger.scheduler.nowMs)
+    known.leasedMs.set(letter.epoch, ledger.scheduler.nowMs)
     if (letter.retries !== known.counted)
       ledger.violate(
         'COUNT',
@@ -161,6 +161,7 @@ export class Leases {
       ledger.violate('FENCE', `a renewal of ${ledger.nameOf(id)} e${epoch} was answered ${kept}`)
     if (!known || !lease) return
     if (lease.worker !== by) ledger.violate('FENCE', `${by} renewed the lease of ${lease.worker}`)
+    known.leasedMs.set(epoch, ledger.scheduler.nowMs)
     if (end > lease.expiresAt)
       known.letter = { ...known.letter, lease: { ...lease, expiresAt: end } }
   }

@@ -1,6 +1,6 @@
 import { RedriveError, type ErrorCode } from '../../src/errors.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
-import type { DeadLetterQueue } from '../../src/queue.ts'
+import type { DeadLetterQueue } from '../../src/queue/queue.ts'
 import type { Dice } from './dice.ts'
 import type { System } from './system.ts'
 import { errors } from './plan.ts'

@@ -84,7 +84,7 @@ export class RunObserver {
       this.#ledger.violate('OWN', `${name} ran twice under epoch ${epoch}`)
     known.starts.set(epoch, who)
     const { scheduler, setup } = this.#ledger
-    if (scheduler.nowMs >= known.claims.get(epoch)! + setup.leaseMs)
+    if (scheduler.nowMs >= known.leasedMs.get(epoch)! + setup.leaseMs)
       this.#ledger.violate('OWN', `${who} starts ${name} e${epoch} after its lease`)
     const runs = [...known.starts.keys()].filter((one) => known.budget.has(one)).length
     const limit = limitOf(letter)

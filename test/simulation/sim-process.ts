@@ -1,5 +1,5 @@
 import { uuidMaker, type Clock } from '../../src/clock/clock.ts'
-import type { DeadLetterQueue } from '../../src/queue.ts'
+import type { DeadLetterQueue } from '../../src/queue/queue.ts'
 import type { Dice } from './dice.ts'
 import type { Caller } from './sim-store.ts'
 import type { Scheduler } from './scheduler.ts'

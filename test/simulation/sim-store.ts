@@ -1,11 +1,13 @@
 import { RedriveError } from '../../src/errors.ts'
 import type { DeadLetter, Json } from '../../src/letter/letter.ts'
-import type { Change } from '../../src/letter/moves.ts'
+import type { BulkMoves, Change } from '../../src/letter/moves.ts'
+import { applyEach } from '../../src/stores/apply-each.ts'
 import type { LetterFilter, LetterQuery } from '../../src/letter/query.ts'
 import type {
   Capacity,
   ClaimRequest,
   LeaseRef,
+  LetterVersion,
   Powers,
   Records,
   Store,
@@ -119,6 +121,10 @@ export class SimStore implements Store {
       (results) => runObserver.answered(caller.name, changes, results),
     )
     return settles ? answer.finally(() => caller.settling--) : answer
+  }
+
+  applyAll(letters: readonly LetterVersion[], moves: BulkMoves) {
+    return applyEach(this, letters, moves)
   }
 
   remove(which: LetterFilter) {

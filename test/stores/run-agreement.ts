@@ -210,7 +210,7 @@ function sourceOf({ fingerprint, tags }: DeadLetter): Partial<DeadLetter> {
 function variantsOf(filter: LetterQuery): LetterQuery[] {
   const { group, tag, ...rest } = filter
   const all = [filter]
-  if (group !== undefined) all.push({ ...rest, sourceId: group })
+  if (typeof group === 'string') all.push({ ...rest, sourceId: group })
   if (tag !== undefined) all.push({ ...rest, metadata: { tag } })
   return all
 }

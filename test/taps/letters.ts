@@ -1,5 +1,5 @@
 import type { EventOf, EventType, RedriveEvent } from '../../src/observer.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import type { Keep } from '../../src/taps/tap.ts'
 import { inbox, type Inbox } from './inbox.ts'
 

@@ -7,7 +7,7 @@ import { mailboxHandler } from '../../src/targets/mailbox.ts'
 import { encodePayload } from '../../src/letter/payload.ts'
 import { immediate } from '../../src/policy/backoff.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
-import { DeadLetterQueue } from '../../src/queue.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { aRun } from './a-run.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'redrive-handler-'))

@@ -4,7 +4,14 @@ import { RedriveError } from '../../errors.ts'
 import type { Address, PoolInternals } from './address.ts'
 import { isCollision, isLost, toRedriveError } from './errors.ts'
 import { answerTimeoutMs, queryRows, sendQuery, type Cells } from './query.ts'
-import { begin, beginSnapshot, durableCommit, setForSession, setLocally } from './settings.ts'
+import {
+  begin,
+  beginPlainly,
+  beginSnapshot,
+  durableCommit,
+  setForSession,
+  setLocally,
+} from './settings.ts'
 import type { Tenant } from './tenant.ts'
 import { Transaction } from './transaction.ts'
 
@@ -31,7 +38,7 @@ export interface ConnectionOptions {
   tenant: Tenant
   /** Splits the connections into a pool for each side. Default: false, one pool serves both. */
   separateSides?: boolean
-  /** Planner settings for `execute`, as in `enable_seqscan = off`. */
+  /** Planner settings for `execute` and the hot side, as in `enable_seqscan = off`. */
   plannerSettings?: readonly string[]
 }
 
@@ -110,6 +117,8 @@ export class PostgresConnection {
     if ('pool' in server) return { hot: server.pool, cold: server.pool }
     const hotSize = separateSides ? Math.ceil(poolSize / 2) : poolSize
     const hot = this.#createPool(server.url, hotSize)
+    if (this.#plannerSettings.length > 0)
+      hot.on('connect', (client) => void this.#prepareSession(client))
     return { hot, cold: separateSides ? this.#createPool(server.url, poolSize - hotSize) : hot }
   }
 
@@ -128,8 +137,8 @@ export class PostgresConnection {
       allowExitOnIdle: true,
     })
     pool.on('error', ignoreError)
-    if (this.#plannerSettings.length > 0)
-      pool.on('connect', (client) => void this.#prepareSession(client))
+    // At once: a server that shuts down may send its error together with the end of the handshake.
+    pool.on('connect', (client) => client.on('error', ignoreError))
     return pool
   }
 
@@ -183,7 +192,7 @@ export class PostgresConnection {
     return this.#retry('hot', repeatable, (client) => {
       if (this.#sessions.has(client) && !this.#commitsDurably)
         return this.#executePrepared(client, sql, values)
-      const beginning = this.#begin() + setLocally(this.#plannerSettings)
+      const beginning = this.#begin(client) + setLocally(this.#plannerSettings)
       // Boxed, so that COMMIT is sent without waiting for the rows.
       const work = async (tx: Transaction): Promise<{ rows: Promise<Cells[]> }> => ({
         rows: tx.rows(sql, values),
@@ -213,12 +222,14 @@ export class PostgresConnection {
     { snapshot = false, repeatable = snapshot }: TransactionOptions = {},
   ): Promise<T> {
     const attempt = (client: PoolClient): Promise<T> =>
-      this.#transact(client, snapshot ? beginSnapshot : this.#begin(), work)
+      this.#transact(client, snapshot ? beginSnapshot : this.#begin(client), work)
     return this.#retry(side, repeatable, attempt)
   }
 
-  #begin(): string {
-    return this.#commitsDurably ? begin + durableCommit : begin
+  /** A session of ours has the settings already. */
+  #begin(client: PoolClient): string {
+    const beginning = this.#sessions.has(client) ? beginPlainly : begin
+    return this.#commitsDurably ? beginning + durableCommit : beginning
   }
 
   async #transact<T>(
@@ -274,7 +285,8 @@ export class PostgresConnection {
       throw error
     } finally {
       client.release(isBroken)
-      client.off('error', ignoreError)
+      // A broken connection may report more errors while it is closed.
+      if (!isBroken) client.off('error', ignoreError)
     }
   }
 

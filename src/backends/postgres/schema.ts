@@ -9,6 +9,8 @@ export interface Schema {
   key: string
   /** The statements, separated by `;`, that lead from each version to the next. */
   migrations: readonly string[]
+  /** Versions before the first migration, which cannot be migrated. Default: 0. */
+  versionsBefore?: number
   /** The name of the advisory lock under which the schema is migrated. */
   lock: string
   /** Rewrites a statement where the schema is new. */
@@ -30,16 +32,19 @@ export async function prepareSchema(
   const server = await inspect(read)
   refuseProblems(server, connection.place, allowUnsafe)
   if (server.commitsLazily) connection.commitDurably()
-  if ((await readVersion(read, connection, schema)) < schema.migrations.length)
+  if ((await readVersion(read, connection, schema)) < versionOf(schema))
     await connection.transaction('cold', (tx) => migrate(tx, connection, schema))
 }
+
+const versionOf = ({ migrations, versionsBefore = 0 }: Schema): number =>
+  versionsBefore + migrations.length
 
 async function migrate(
   tx: Transaction,
   connection: PostgresConnection,
   schema: Schema,
 ): Promise<void> {
-  const { key, migrations, lock, rewrite, additions = [] } = schema
+  const { key, migrations, versionsBefore = 0, lock, rewrite, additions = [] } = schema
   await tx.rows('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [lock])
   const exists = 'SELECT 1 FROM pg_namespace WHERE nspname = $1'
   // Not IF NOT EXISTS: that needs the right to create schemas even where there is nothing to
@@ -48,17 +53,18 @@ async function migrate(
     await tx.rows(`CREATE SCHEMA "${connection.schema}"`)
   // Read again under the lock, since another process may have migrated the schema.
   const found = await readVersion((sql, values) => tx.rows(sql, values), connection, schema)
-  if (found === migrations.length) return
+  if (found === versionOf(schema)) return
   const isNew = found === 0
   if (isNew) await tx.rows('CREATE TABLE @meta (key text PRIMARY KEY, value text NOT NULL)')
   // Creating an index reads the whole table.
   await tx.rows('SET LOCAL statement_timeout = 0')
-  for (const statement of migrations.slice(found).flatMap((migration) => migration.split(';')))
+  const missing = migrations.slice(isNew ? 0 : found - versionsBefore)
+  for (const statement of missing.flatMap((migration) => migration.split(';')))
     if (statement.trim() !== '')
       await tx.rows(isNew && rewrite ? rewrite(statement) : statement, [], migrationMs)
   for (const statement of isNew ? additions : []) await tx.rows(statement)
   const set = `INSERT INTO @meta VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
-  await tx.rows(set, [key, String(migrations.length)])
+  await tx.rows(set, [key, String(versionOf(schema))])
 }
 
 const findTables = `SELECT to_regclass($1)::text, (SELECT count(*)::int FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -66,13 +72,14 @@ const findTables = `SELECT to_regclass($1)::text, (SELECT count(*)::int FROM pg_
 
 /**
  * The version of the existing tables, 0 where there are none. Rejects tables of others, and a
- * version newer than ours.
+ * version that is newer than ours or too old.
  */
 export async function readVersion(
   read: Read,
   { place, schema: name }: PostgresConnection,
-  { key, migrations }: Schema,
+  schema: Schema,
 ): Promise<number> {
+  const { key, versionsBefore = 0 } = schema
   const [found] = await read(findTables, [`"${name}".meta`, name])
   const [meta, relations] = found as [string | null, number]
   if (meta === null && relations === 0) return 0
@@ -84,10 +91,15 @@ export async function readVersion(
       'STORE_UNSAFE',
       `${place}: the schema ${name} contains other tables and was left unchanged: choose another schema`,
     )
-  if (version > migrations.length)
+  if (version > versionOf(schema))
     throw new RedriveError(
       'STORE_UNSAFE',
-      `${place}: the schema ${name} has version ${version}, but this Redrive supports up to ${migrations.length}; the schema was left unchanged: upgrade Redrive`,
+      `${place}: the schema ${name} has version ${version}, but this Redrive supports up to ${versionOf(schema)}; the schema was left unchanged: upgrade Redrive`,
+    )
+  if (version <= versionsBefore)
+    throw new RedriveError(
+      'STORE_UNSAFE',
+      `${place}: the schema ${name} has version ${version}, which this Redrive cannot read; the schema was left unchanged: choose another schema`,
     )
   return version
 }

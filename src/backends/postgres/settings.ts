@@ -26,8 +26,10 @@ export const setForSession = (also: readonly string[]): string =>
     .map((one) => `SET ${one};`)
     .join(' ')
 
+/** Begins a transaction in a session that has the settings. */
+export const beginPlainly = 'BEGIN ISOLATION LEVEL READ COMMITTED;'
 /** Begins a transaction. Its settings are local, since others may use the connection after it. */
-export const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; ${setLocally(settings)}`
+export const begin = `${beginPlainly} ${setLocally(settings)}`
 /** Begins a transaction whose reads all see one snapshot. */
 export const beginSnapshot = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${setLocally(settings)}`
 /** Follows `begin` where the server's default is not to wait for the disk. */

@@ -106,20 +106,20 @@ function isOlder(version: string): boolean {
 }
 
 /**
- * Writes the schema version into an empty place (`meta`, field "schema"), and rejects a newer
- * version. Returns the version found, which may be older.
+ * Writes the schema version into an empty place (`meta`, field "schema"), and rejects keys of
+ * another version, which stay as they are.
  */
-export async function checkSchema(connection: RedisConnection, newest = 1): Promise<number> {
+export async function checkSchema(connection: RedisConnection, version = 1): Promise<void> {
   const { tag } = connection
-  const found = await connection.send('HGET', `${tag}:meta`, 'schema')
-  if (found === null) {
-    await connection.send('HSETNX', `${tag}:meta`, 'schema', String(newest))
-    return newest
-  }
-  if (Number(toText(found)) > newest)
-    throw new RedriveError(
-      'STORE_UNSAFE',
-      `the keys ${tag} were written by a newer Redrive (schema ${toText(found)}): use that one, or another prefix`,
-    )
-  return Number(toText(found))
+  const meta = `${tag}:meta`
+  const read = (): Promise<Reply> => connection.send('HGET', meta, 'schema')
+  if ((await read()) === null) await connection.send('HSETNX', meta, 'schema', String(version))
+  const found = Number(toText(await read()))
+  if (found === version) return
+  const advice =
+    found > version ? 'a newer Redrive' : 'an older Redrive, and this one cannot read them'
+  throw new RedriveError(
+    'STORE_UNSAFE',
+    `the keys ${tag} were written by ${advice} (schema ${found}): use that one, or another prefix`,
+  )
 }

@@ -25,14 +25,14 @@ interface Schema {
   /** The table with the schema version. A file with this table is ours. */
   meta: string
   version: number
-  /** Migrations from each version to the next. */
-  migrations: readonly Migration[]
+  /** The version that the first migration creates. Older files are refused. Default: 1. */
+  firstVersion?: number
+  /**
+   * Migrations from each version to the next: SQL statements separated by semicolons. All of them
+   * run in one transaction.
+   */
+  migrations: readonly string[]
 }
-
-/**
- * SQL statements separated by semicolons, or a function. All migrations run in one transaction.
- */
-export type Migration = string | ((database: Database) => void)
 
 /** Older versions can lose a WAL that two connections reset at once. */
 const oldestSqlite = [3, 51, 3] as const
@@ -98,7 +98,8 @@ function sqliteVersion(): string {
 }
 
 /** Checks before the first write that the file is empty or ours. */
-function checkOwner(database: Database, path: string, { meta, version }: Schema): void {
+function checkOwner(database: Database, path: string, schema: Schema): void {
+  const { meta, version, firstVersion = 1 } = schema
   const tables = database.all("SELECT name FROM sqlite_schema WHERE type = 'table'").flat()
   if (tables.length === 0) return
   const found = tables.includes(meta) ? versionIn(database, meta) : undefined
@@ -111,6 +112,11 @@ function checkOwner(database: Database, path: string, { meta, version }: Schema)
     throw new RedriveError(
       'STORE_UNSAFE',
       `sqlite ${path}: the file has schema ${found}, this version of Redrive supports up to ${version}; the file was not changed: upgrade Redrive`,
+    )
+  if (found > 0 && found < firstVersion)
+    throw new RedriveError(
+      'STORE_UNSAFE',
+      `sqlite ${path}: the file has schema ${found} of an older Redrive, this version supports ${firstVersion} to ${version}; the file was not changed: copy its letters with the Redrive that wrote it, or choose another path`,
     )
 }
 
@@ -145,7 +151,8 @@ function configure(database: Database, form: DatabaseForm): void {
 /**
  * Migrates the schema. One process does it; others wait for its lock and find it done.
  */
-function migrate(database: Database, { meta, version, migrations }: Schema): void {
+function migrate(database: Database, schema: Schema): void {
+  const { meta, version, firstVersion = 1, migrations } = schema
   const [exists] = database.get('SELECT count(*) FROM sqlite_schema WHERE name = ?', meta)!
   if (exists === 1 && versionIn(database, meta) === version) return
   patiently(() => database.begin('write'))
@@ -153,10 +160,9 @@ function migrate(database: Database, { meta, version, migrations }: Schema): voi
     database.run(
       `CREATE TABLE IF NOT EXISTS ${meta} (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`,
     )
-    for (const migration of migrations.slice(versionIn(database, meta) ?? 0))
-      if (typeof migration === 'function') migration(database)
-      else
-        for (const statement of migration.split(';')) if (statement.trim()) database.run(statement)
+    const done = Math.max(0, (versionIn(database, meta) ?? 0) - firstVersion + 1)
+    for (const migration of migrations.slice(done))
+      for (const statement of migration.split(';')) if (statement.trim()) database.run(statement)
     database.run(
       `INSERT INTO ${meta} VALUES ('schema', ?) ON CONFLICT DO UPDATE SET value = excluded.value`,
       String(version),

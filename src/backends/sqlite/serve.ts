@@ -33,10 +33,13 @@ export function serve(
     if (handler?.isUnflushed) handler.flush?.()
   }
 
-  const takeSteps = async (busy: FileHandler): Promise<void> => {
+  // After a turn another file may be open: its long calls go on.
+  const isBusy = (): boolean => handler?.isBusy === true
+
+  const takeSteps = async (): Promise<void> => {
     if (isStepping) return
     isStepping = true
-    for (; busy.isBusy; await nextTurn()) busy.step?.()
+    for (; isBusy(); await nextTurn()) handler?.step?.()
     isStepping = false
   }
 
@@ -45,7 +48,7 @@ export function serve(
     if (message.kind === 'open') handler = open(message.options, report)
     else if (message.kind === 'batch') {
       handler?.run(message.nowMs, message.calls)
-      if (handler?.isBusy) void takeSteps(handler)
+      if (isBusy()) void takeSteps()
       if (handler?.isUnflushed) cancelFlush = systemClock.timer(flushAfterMs, flush)
     } else if (message.kind === 'end') port.close()
     else {

@@ -14,6 +14,9 @@ const maxInFlight = 2
  */
 const maxBatchCost = 512
 
+/** Calls that cost no more than this are sent together, so that they share one commit. */
+const minSplitCost = 32
+
 export interface ThreadOptions {
   program: Program
   /** Sent to the thread when it opens the file. */
@@ -85,11 +88,17 @@ export class SqliteThread<M extends MethodTable<M>> {
     }
   }
 
+  /**
+   * An idle thread gets half of the calls: while it works on the other half, the callers of the
+   * first continue.
+   */
   #takeBatch(): AnyCall[] {
+    const costs = this.#queue.map(([id]) => this.#pending.get(id)!.cost)
+    const half = costs.reduce((sum, cost) => sum + cost, 0) / 2
+    const limit = this.#inFlight === 0 ? Math.max(half, minSplitCost) : maxBatchCost
     let cost = 0
     let count = 0
-    while (count < this.#queue.length && cost < maxBatchCost)
-      cost += this.#pending.get(this.#queue[count++]![0])!.cost
+    while (count < costs.length && cost < Math.min(limit, maxBatchCost)) cost += costs[count++]!
     return this.#queue.splice(0, count)
   }
 

@@ -7,5 +7,6 @@ export function addArchive(program: Command): void {
     description: 'archive letters; they stay complete and can be restored',
     outcome: 'archived',
     run: (dlq, id, by) => dlq.archive(id, by),
+    bulk: () => ({ name: 'archive' }),
   })
 }

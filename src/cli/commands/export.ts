@@ -1,54 +1,202 @@
-import {
-  closeSync,
-  fsyncSync,
-  lstatSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs'
-import { dirname } from 'node:path'
+import { once } from 'node:events'
+import { statSync } from 'node:fs'
 import type { Command } from 'commander'
+import { checkOneOf } from '../../check/keys.ts'
 import { RedriveError } from '../../errors.ts'
+import { states } from '../../letter/letter.ts'
 import type { LetterFilter } from '../../letter/query.ts'
+import type { ExportPosition } from '../../transfer/lines/export.ts'
+import { PartFile, readChunks, replaceFile, resolveTarget } from '../files.ts'
 import { addFilterOptions, readFilter, type FilterOptions } from '../filter.ts'
 import { withStore, type GlobalOptions, type Opened } from '../open.ts'
 import { readPages } from '../pages.ts'
 import { formatCount, toJson } from '../print.ts'
+import { createProgressLine } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 
 const examples = `
 Examples:
-  redrive export operations.json
-  redrive export --queue charge-card > charge-card.json
+  redrive export letters.jsonl
+  redrive export letters.jsonl --resume        continue after an interruption
+  redrive export --queue charge-card > charge-card.jsonl
+  redrive export --after 01995c3a-0000-7000-8000-000000000000 > rest.jsonl
+  redrive export operations.json --format operations
 
-Writes a JSON array of operations with payloads, oldest first; archived letters
-only with --state archived. An existing file is replaced only when the new one
-is complete; only its owner can read it.
-With --json and a file it prints {"file", "letters"}.`
+Writes every matching letter with all its data as one line of JSON, oldest
+first. Without --state, letters of all states, archived ones included. The last
+line has the number of letters and a checksum; redrive import checks both.
+An existing file is replaced only when the new one is complete; until then the
+new one is FILE.part. Only its owner can read it.
+--format operations writes a JSON array of operations instead, without
+archived letters unless --state names them.
+Exits with 1 if letters are damaged in the store. With --json and a file it
+prints {"file", "letters", "damaged"}.`
+
+export const formats = ['lines', 'operations']
+
+interface ExportCommandOptions extends GlobalOptions, FilterOptions {
+  format: string
+  after?: string
+  resume?: boolean
+}
 
 export function addExport(program: Command): void {
   const command = program
     .command('export')
-    .description('export letters to a JSON file of operations')
+    .description('export letters to a file of JSON Lines, losslessly')
     .argument('[file]', 'the file; default: standard output')
+    .option('--format <format>', `format of the file: ${formats.join(' or ')}`, 'lines')
+    .option('--after <id>', 'only letters after this one; continues an export')
+    .option('--resume', 'continue the unfinished export FILE.part, if there is one')
   addFilterOptions(command)
     .addHelpText('after', examples)
     .action((file: string | undefined, _, self: Command) => {
-      const options = self.optsWithGlobals<GlobalOptions & FilterOptions>()
-      return withStore(options, (opened) => exportTo(file, opened, options))
+      const options = self.optsWithGlobals<ExportCommandOptions>()
+      checkOneOf('format', options.format, formats)
+      const target = file === '-' ? undefined : file
+      checkOptions(target, options)
+      return withStore(options, (opened) =>
+        options.format === 'operations'
+          ? exportOperations(target, opened, options)
+          : exportLetters(target, opened, options),
+      )
     })
 }
 
-async function exportTo(
+function checkOptions(
+  file: string | undefined,
+  { format, after, resume }: ExportCommandOptions,
+): void {
+  const given = resume ? '--resume' : after === undefined ? undefined : '--after'
+  if (format === 'operations' && given !== undefined)
+    throw new RedriveError('INVALID_INPUT', `${given} needs --format lines`)
+  if (resume && file === undefined)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      '--resume needs a file: use --after with the id of the last letter on standard output',
+    )
+  if (resume && after !== undefined)
+    throw new RedriveError('INVALID_INPUT', '--resume continues where FILE.part ends: omit --after')
+}
+
+async function exportLetters(
   file: string | undefined,
   opened: Opened,
-  options: GlobalOptions & FilterOptions,
+  options: ExportCommandOptions,
+): Promise<void> {
+  const given = readFilter(options, opened.clock.now())
+  const filter = { ...given, state: given.state ?? [...states] }
+  if (file === undefined) {
+    const { damaged } = await writeLines(opened, filter, options, async (line) => {
+      if (!process.stdout.write(line)) await once(process.stdout, 'drain')
+    })
+    if (damaged > 0) process.exitCode = 1
+    return
+  }
+  const target = resolveTarget(file)
+  const position = options.resume ? await readPosition(target, filter) : undefined
+  const stopping = stopOnSignal()
+  const part =
+    options.resume && PartFile.find(target) !== undefined
+      ? PartFile.continue(target, position?.bytes ?? 0)
+      : PartFile.create(target)
+  try {
+    const { signal } = stopping
+    const place = { signal, ...(position ? { position } : {}) }
+    const written = await writeLines(opened, filter, options, (line) => part.write(line), place)
+    if (!signal.aborted) {
+      part.finish()
+      return reportExport(file, written, options)
+    }
+    process.stderr.write('Stopped. Continue with the same command and --resume.\n')
+    process.exitCode = stoppedExit
+  } finally {
+    stopping.end()
+    part.close()
+  }
+}
+
+interface Written {
+  letters: number
+  damaged: number
+}
+
+function reportExport(
+  file: string,
+  { letters, damaged }: Written,
+  { json }: ExportCommandOptions,
+): void {
+  const warning =
+    damaged > 0 ? `${formatCount(damaged, 'letter')} damaged: see redrive list.\n` : ''
+  process.stdout.write(
+    json
+      ? `${toJson({ file, letters, damaged })}\n`
+      : `${formatCount(letters, 'letter')} written to ${file}.\n${warning}`,
+  )
+  if (damaged > 0) process.exitCode = 1
+}
+
+/** Where the unfinished export of this file ends. Undefined if it has not begun. */
+async function readPosition(
+  file: string,
+  filter: LetterFilter,
+): Promise<ExportPosition | undefined> {
+  const path = PartFile.find(file)
+  if (path === undefined || statSync(path).size === 0) return undefined
+  const { findPosition } = await import('../../transfer/lines/export.ts')
+  const position = await findPosition(readChunks(path))
+  if (JSON.stringify(position.header.filter) !== JSON.stringify(filter))
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `${path} has other letters (${JSON.stringify(position.header.filter)}): repeat the options of that export, with a timestamp instead of a duration, or remove ${path}`,
+    )
+  return position
+}
+
+/** Writes the lines until the end or the signal. Returns the number of letters. */
+async function writeLines(
+  { store, clock }: Opened,
+  filter: LetterFilter,
+  { after, json }: ExportCommandOptions,
+  write: (line: string) => void | Promise<void>,
+  { position, signal }: { position?: ExportPosition; signal?: AbortSignal } = {},
+): Promise<Written> {
+  const written: Written = { letters: position?.letters ?? 0, damaged: 0 }
+  if (position?.isFinished) return written
+  const { exportLines } = await import('../../transfer/lines/export.ts')
+  const counts = await store.tally('state', filter)
+  const of = [...counts.values()].reduce((sum, count) => sum + count, 0)
+  const isLong = !json && of > 1000
+  const progress = isLong ? createProgressLine(process.stderr, clock) : undefined
+  const options = {
+    ...(after === undefined ? {} : { after }),
+    onProgress: (now: Written) => {
+      Object.assign(written, now)
+      const total = Math.max(of, now.letters)
+      progress?.show(
+        `${now.letters.toLocaleString('en')} of ${formatCount(total, 'letter')} exported`,
+        now.letters / total,
+      )
+    },
+  }
+  try {
+    for await (const line of exportLines(store, clock, filter, options, position)) {
+      if (signal?.aborted) break
+      await write(line)
+    }
+  } finally {
+    progress?.close()
+  }
+  return written
+}
+
+async function exportOperations(
+  file: string | undefined,
+  opened: Opened,
+  options: ExportCommandOptions,
 ): Promise<void> {
   const filter = readFilter(options, opened.clock.now())
-  if (file === undefined || file === '-')
+  if (file === undefined)
     return void (await writeItems(opened, filter, (text) => void process.stdout.write(text)))
   const letters = await replaceFile(resolveTarget(file), opened.clock.id(), (write) =>
     writeItems(opened, filter, write),
@@ -78,87 +226,4 @@ async function writeItems(
     }
   write(count === 0 ? '[]\n' : '\n]\n')
   return count
-}
-
-/**
- * The path to replace: the target of a link, so that the link stays. Only regular files may be
- * replaced.
- */
-function resolveTarget(file: string): string {
-  try {
-    const stats = statSync(file, { throwIfNoEntry: false })
-    if (!stats && !lstatSync(file, { throwIfNoEntry: false })) return file
-    if (!stats)
-      throw new RedriveError(
-        'INVALID_INPUT',
-        `cannot write ${file}: it is a link to a file that does not exist: name the target of the link`,
-      )
-    if (stats.isFile()) return realpathSync(file)
-    const reason = stats.isDirectory()
-      ? 'it is a folder: name a file in it'
-      : `it is not a regular file: use standard output, such as redrive export > ${file}`
-    throw new RedriveError('INVALID_INPUT', `cannot write ${file}: ${reason}`)
-  } catch (error) {
-    throw toWriteError(file, error)
-  }
-}
-
-function toWriteError(file: string, error: unknown): RedriveError {
-  if (error instanceof RedriveError) return error
-  const { code, message } = error as NodeJS.ErrnoException
-  const why =
-    code === 'ENOENT' ? 'its folder does not exist: create it, or correct the path' : message
-  return new RedriveError('INVALID_INPUT', `cannot write ${file}: ${why}`, { cause: error })
-}
-
-/**
- * The new file is complete and synced before it replaces the old one; if anything fails, the old
- * one stays.
- */
-async function replaceFile(
-  file: string,
-  draftId: string,
-  fill: (write: (text: string) => void) => Promise<number>,
-): Promise<number> {
-  const draft = `${file}.${draftId}.tmp`
-  const stopping = stopOnSignal()
-  // Cleaned up at once on a signal: the old file is complete, and the store may be slow to answer.
-  stopping.signal.addEventListener('abort', () => {
-    rmSync(draft, { force: true })
-    process.exit(stoppedExit)
-  })
-  try {
-    const descriptor = openSync(draft, 'wx', 0o600)
-    let count: number
-    try {
-      count = await fill((text) => writeFully(descriptor, text))
-      fsyncSync(descriptor)
-    } finally {
-      closeSync(descriptor)
-    }
-    renameSync(draft, file)
-    syncFolder(dirname(file))
-    return count
-  } catch (error) {
-    rmSync(draft, { force: true })
-    throw toWriteError(file, error)
-  } finally {
-    stopping.end()
-  }
-}
-
-/** Repeats partial writes until all bytes are written. */
-function writeFully(descriptor: number, text: string): void {
-  const bytes = Buffer.from(text)
-  for (let at = 0; at < bytes.length;) at += writeSync(descriptor, bytes, at)
-}
-
-/** Syncs the folder, so that the new name is durable. */
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
 }

@@ -1,70 +1,162 @@
-import { readFileSync } from 'node:fs'
-import { text as readAll } from 'node:stream/consumers'
+import { statSync } from 'node:fs'
 import type { Command } from 'commander'
-import { RedriveError } from '../../errors.ts'
+import { checkOneOf } from '../../check/keys.ts'
+import { systemClock } from '../../clock/clock.ts'
+import type { LetterImportReport } from '../../transfer/lines/import.ts'
 import type { ImportReport } from '../../transfer/operation-file/import.ts'
+import { readChunks } from '../files.ts'
 import { withStore, type GlobalOptions } from '../open.ts'
 import { formatCount, toJson, escapeLine } from '../print.ts'
+import { createProgressLine } from '../progress-line.ts'
+import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
+import { formats } from './export.ts'
 
 const examples = `
 Examples:
-  redrive import .duyetbot-dlq.json
-  redrive import - < operations.json       from standard input
+  redrive import letters.jsonl
+  redrive import letters.jsonl --verify-only     check the file, write nothing
+  redrive import - < letters.jsonl               from standard input
+  redrive import operations.json                 a JSON array of operations
 
-The file is a JSON array of operations, as redrive export writes it. Importing
-it again adds nothing. Invalid items are reported with their index in the file,
-and the exit code is 2.
-With --json it prints {"added", "duplicates", "problems"}.`
+The file is what redrive export writes, in either format. Importing it again
+changes nothing, and letters that the store has in a higher version stay.
+The first damaged line ends the import with exit code 2; the letters before it
+are imported. With --skip-damaged such lines are reported and skipped, and the
+exit code is 2 as well. Invalid operations are always skipped and reported.
+With --json it prints {"complete", "letters", "added", "existing", "damaged",
+"problems"}, and for operations {"added", "duplicates", "problems"}.`
+
+interface ImportCommandOptions extends GlobalOptions {
+  format?: string
+  skipDamaged?: boolean
+  verifyOnly?: boolean
+}
 
 export function addImport(program: Command): void {
   program
     .command('import')
-    .description(
-      'import the operations of a JSON file as letters; creates the store if it does not exist',
-    )
+    .description('import letters from a file; creates the store if it does not exist')
     .argument('<file>', 'the file, or - for standard input')
+    .option('--format <format>', `format: ${formats.join(' or ')}; default: that of the content`)
+    .option('--skip-damaged', 'skip damaged lines and report them')
+    .option('--verify-only', 'check the file without writing')
     .addHelpText('after', examples)
     .action(async (file: string, _, self: Command) => {
-      const options = self.optsWithGlobals<GlobalOptions>()
-      const text = file === '-' ? await readAll(process.stdin) : readFile(file)
-      const [{ importOperations }, { readOperationFile }] = await Promise.all([
-        import('../../transfer/operation-file/import.ts'),
-        import('../../transfer/operation-file/read.ts'),
-      ])
-      const operations = readOperationFile(text)
-      const { letters, problems } = operations
-      // No store is created for a file without operations.
-      if (letters.length === 0) return printReport({ added: 0, duplicates: 0, problems }, options)
-      return withStore(
-        options,
-        async ({ store }) => printReport(await importOperations(store, operations), options),
-        { create: true },
-      )
+      const options = self.optsWithGlobals<ImportCommandOptions>()
+      if (options.format !== undefined) checkOneOf('format', options.format, formats)
+      const input = await openInput(file === '-' ? process.stdin : readChunks(file))
+      return (options.format ?? input.format) === 'operations'
+        ? importOperationFile(input.chunks, options)
+        : importLetters(input.chunks, file, options)
     })
 }
 
-function readFile(file: string): string {
+interface Input {
+  format: string
+  chunks: AsyncIterable<Uint8Array>
+}
+
+/** An array is a file of operations; anything else is read as lines. */
+async function openInput(source: AsyncIterable<Uint8Array>): Promise<Input> {
+  const iterator = source[Symbol.asyncIterator]()
+  const first = await iterator.next()
+  const start = first.done ? '' : Buffer.from(first.value.subarray(0, 1000)).toString()
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    if (!first.done) yield first.value
+    for (let next = await iterator.next(); !next.done; next = await iterator.next())
+      yield next.value
+  }
+  return { format: /^\ufeff?\s*\[/.test(start) ? 'operations' : 'lines', chunks: chunks() }
+}
+
+async function importLetters(
+  chunks: Input['chunks'],
+  file: string,
+  options: ImportCommandOptions,
+): Promise<void> {
+  const { openImport } = await import('../../transfer/lines/import.ts')
+  const size = file === '-' ? 0 : (statSync(file, { throwIfNoEntry: false })?.size ?? 0)
+  const progress = options.json ? undefined : createProgressLine(process.stderr, systemClock)
+  const stopping = stopOnSignal()
   try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new RedriveError('INVALID_INPUT', `cannot read ${file}: ${(error as Error).message}`, {
-      cause: error,
+    const opened = await openImport(chunks, {
+      skipDamaged: options.skipDamaged === true,
+      signal: stopping.signal,
+      onProgress: ({ letters, bytes }) =>
+        progress?.show(`${formatCount(letters, 'letter')} read`, size > 0 ? bytes / size : 0),
     })
+    const report = options.verifyOnly
+      ? await opened.into()
+      : await withStore(options, ({ store }) => opened.into(store), { create: true })
+    progress?.close()
+    printLetterReport(report, options)
+    if (stopping.signal.aborted && !report.complete) process.exitCode = stoppedExit
+  } finally {
+    stopping.end()
+    progress?.close()
   }
 }
 
-const maxPrinted = 20
+function printLetterReport(report: LetterImportReport, options: ImportCommandOptions): void {
+  const { letters, added, existing, damaged, problems } = report
+  if (options.json) process.stdout.write(`${toJson(report)}\n`)
+  else {
+    const stopped =
+      report.complete || problems.count > 0 ? '' : ' Stopped: import again to continue.'
+    process.stdout.write(
+      options.verifyOnly
+        ? `${formatCount(letters, 'letter')} checked.${stopped}\n`
+        : `${formatAdded(added, existing)}${stopped}\n`,
+    )
+    for (const { id, why } of damaged.first)
+      process.stderr.write(`letter ${id} was damaged when it was exported: ${escapeLine(why)}\n`)
+    printProblems(problems.first, problems.count)
+  }
+  if (problems.count > 0) process.exitCode = 2
+  else if (damaged.count > 0) process.exitCode = 1
+}
+
+async function importOperationFile(
+  chunks: Input['chunks'],
+  options: ImportCommandOptions,
+): Promise<void> {
+  const [{ importOperations }, { readOperationFile }] = await Promise.all([
+    import('../../transfer/operation-file/import.ts'),
+    import('../../transfer/operation-file/read.ts'),
+  ])
+  const all: Uint8Array[] = []
+  for await (const chunk of chunks) all.push(chunk)
+  const operations = readOperationFile(Buffer.concat(all).toString())
+  const { letters, problems } = operations
+  // No store is created for a file without operations.
+  if (letters.length === 0 || options.verifyOnly)
+    return printReport({ added: 0, duplicates: 0, problems }, options)
+  return withStore(
+    options,
+    async ({ store }) => printReport(await importOperations(store, operations), options),
+    { create: true },
+  )
+}
 
 function printReport(report: ImportReport, options: GlobalOptions): void {
   const { added, duplicates, problems } = report
   if (options.json) process.stdout.write(`${toJson(report)}\n`)
   else {
-    const existing = duplicates > 0 ? `, ${duplicates.toLocaleString('en')} already exist` : ''
-    process.stdout.write(`${formatCount(added, 'letter')} added${existing}.\n`)
-    for (const problem of problems.slice(0, maxPrinted))
-      process.stderr.write(`${escapeLine(problem)}\n`)
-    if (problems.length > maxPrinted)
-      process.stderr.write(`… ${problems.length} problems in total\n`)
+    process.stdout.write(`${formatAdded(added, duplicates)}\n`)
+    printProblems(problems, problems.length)
   }
   if (problems.length > 0) process.exitCode = 2
+}
+
+function formatAdded(added: number, existing: number): string {
+  const more = existing > 0 ? `, ${existing.toLocaleString('en')} already exist` : ''
+  return `${formatCount(added, 'letter')} added${more}.`
+}
+
+const maxPrinted = 20
+
+function printProblems(problems: readonly string[], count: number): void {
+  for (const problem of problems.slice(0, maxPrinted))
+    process.stderr.write(`${escapeLine(problem)}\n`)
+  if (count > maxPrinted) process.stderr.write(`… ${count} problems in total\n`)
 }

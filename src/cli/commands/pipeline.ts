@@ -10,6 +10,7 @@ import type { Graphs } from '../../pipeline/graph/graph.ts'
 import type { ReplayReport } from '../../pipeline/replay/options.ts'
 import type { NodeSettings } from '../../pipeline/graph/settings.ts'
 import type { DeadPlace, NodeDepth } from '../../pipeline/metrics/depth.ts'
+import { collect } from '../filter.ts'
 import type { GlobalOptions } from '../open.ts'
 import {
   formatCount,
@@ -57,8 +58,6 @@ interface ReplayCommandOptions extends PipelineOptions {
   again?: boolean
   dryRun?: boolean
 }
-
-const collect = (value: string, before: string[] = []): string[] => [...before, value]
 
 export function addPipeline(program: Command): void {
   const pipeline = program

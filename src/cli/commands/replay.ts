@@ -9,10 +9,14 @@ export function addReplay(program: Command): void {
     name: 'replay',
     description: 'publish letters to their source mailbox again',
     outcome: ({ state }) => (state === 'parked' ? 'parked at the replay limit' : 'published again'),
-    queueOptions,
+    queueOptions: replayOptions,
     run: (dlq, id, by) => {
       const { to } = command.opts<{ to?: string }>()
       return dlq.replay(id, by, to === undefined ? {} : { to })
+    },
+    bulk: () => {
+      const { to } = command.opts<{ to?: string }>()
+      return { name: 'replay', options: to === undefined ? {} : { to }, until: 'finished' }
     },
   })
   addConfigOptions(command).option(
@@ -22,7 +26,7 @@ export function addReplay(program: Command): void {
 }
 
 /** The mailboxes and the replay limit of the configuration. */
-async function queueOptions(options: ConfigOptions): Promise<QueueOptions> {
+export async function replayOptions(options: ConfigOptions): Promise<QueueOptions> {
   const [{ examineConfig }, { invalidConfig }, { sourcesOf }] = await Promise.all([
     import('../../config/load.ts'),
     import('../../config/problems.ts'),

@@ -7,5 +7,6 @@ export function addRestore(program: Command): void {
     description: 'restore archived letters to their previous state; pending ones are due again',
     outcome: 'restored',
     run: (dlq, id, by) => dlq.restore(id, by),
+    bulk: () => ({ name: 'restore' }),
   })
 }

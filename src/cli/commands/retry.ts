@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { RetryOptions } from '../../admin/admin.ts'
+import type { RetryOptions } from '../../admin/action-input.ts'
 import { systemClock } from '../../clock/clock.ts'
 import type { State } from '../../letter/letter.ts'
 import { addLetterAction } from '../letter-action.ts'
@@ -25,6 +25,13 @@ export function addRetry(program: Command): void {
       const letter = await dlq.retry(id, by, options)
       if (options.wait && letter.state !== 'resolved') process.exitCode = 1
       return letter
+    },
+    bulk: () => {
+      const { at, wait } = retryOptions()
+      const due = at === undefined ? {} : { at }
+      if (wait) return { name: 'retry', options: due, until: 'finished' }
+      // Without a worker, letters are made due all the same.
+      return { name: 'retry', options: { ...due, concurrency: 1_000_000 } }
     },
     finalNote: async (opened, queues) =>
       retryOptions().wait ? undefined : describeMissingWorkers(opened, queues),

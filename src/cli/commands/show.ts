@@ -11,6 +11,7 @@ import type {
 } from '../../letter/letter.ts'
 import { viewPayload } from '../../letter/payload-view.ts'
 import { toMs } from '../../letter/time.ts'
+import { formatAsTest } from '../letter-as-test.ts'
 import { resolveId } from '../letter-ids.ts'
 import { withStore, type GlobalOptions, type Opened } from '../open.ts'
 import {
@@ -31,6 +32,8 @@ Examples:
   redrive show 01995c3a        the beginning of an id, at least 4 characters
   redrive show wf_abc123       the source id: of a workflow, a message, a
                                stream or a task
+  redrive show 01995c3a --as-test > letter.test.ts
+                               a vitest file with its payload, secrets masked
   redrive show 01995c3a --json | jq -r .payload.base64 | base64 -d
 
 With --json each line is one letter, the bytes of its payload in base64.`
@@ -41,18 +44,22 @@ export function addShow(program: Command): void {
     .description('show letters in full: failure, payload, history')
     .argument('<ids...>', 'ids, id prefixes or source ids')
     .option('--max-payload <chars>', 'maximum number of characters of the payload', '4000')
+    .option('--as-test', 'print a vitest file with the payload, headers and failure')
     .addHelpText('after', examples)
     .action((ids: string[], _, self: Command) => {
-      const options = self.optsWithGlobals<GlobalOptions & { maxPayload: string }>()
+      const options = self.optsWithGlobals<ShowOptions>()
       return withStore(options, (opened) => showLetters(opened, ids, options))
     })
 }
 
-async function showLetters(
-  opened: Opened,
-  ids: string[],
-  options: GlobalOptions & { maxPayload: string },
-): Promise<void> {
+interface ShowOptions extends GlobalOptions {
+  maxPayload: string
+  asTest?: boolean
+}
+
+async function showLetters(opened: Opened, ids: string[], options: ShowOptions): Promise<void> {
+  if (options.asTest && (ids.length > 1 || options.json))
+    throw new RedriveError('INVALID_INPUT', '--as-test prints one letter, without --json')
   const maxChars = Number(options.maxPayload)
   if (!Number.isInteger(maxChars) || maxChars < 0)
     throw new RedriveError(
@@ -64,11 +71,18 @@ async function showLetters(
     if (!letter)
       throw new RedriveError('LETTER_NOT_FOUND', `letter ${given} does not exist: it was removed`)
     const separator = index === 0 || options.json ? '' : '\n'
-    const text = options.json
-      ? toJson(toJsonLetter(letter))
-      : formatLetter(letter, opened.clock.now(), maxChars)
-    process.stdout.write(`${separator}${text}\n`)
+    process.stdout.write(`${separator}${format(letter, opened, maxChars, options)}\n`)
   }
+}
+
+function format(
+  letter: DeadLetter,
+  { clock }: Opened,
+  maxChars: number,
+  options: ShowOptions,
+): string {
+  if (options.asTest) return formatAsTest(letter)
+  return options.json ? toJson(toJsonLetter(letter)) : formatLetter(letter, clock.now(), maxChars)
 }
 
 function toJsonLetter(letter: DeadLetter): object {

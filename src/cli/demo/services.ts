@@ -1,5 +1,5 @@
 import { sleep, type Clock } from '../../clock/clock.ts'
-import type { GuardSettings } from '../../queue.ts'
+import type { GuardSettings } from '../../queue/queue.ts'
 import type { GuardedRun } from '../../capture/operation.ts'
 
 /** A part of a shop that calls something unreliable. */

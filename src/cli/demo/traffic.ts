@@ -1,5 +1,5 @@
 import { sleep, type Clock } from '../../clock/clock.ts'
-import type { DeadLetterQueue } from '../../queue.ts'
+import type { DeadLetterQueue } from '../../queue/queue.ts'
 import { refundLimit, createServices, type Order, type Service } from './services.ts'
 
 /** Simulates incoming calls, and a person who reviews parked letters. */

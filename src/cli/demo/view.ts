@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock/clock.ts'
-import type { DeadLetterQueue } from '../../queue.ts'
+import type { DeadLetterQueue } from '../../queue/queue.ts'
 import type { Store } from '../../store.ts'
 import { openScreen, type Screen } from '../screen.ts'
 import { toEventLine, formatEventLine, type EventLine } from './events.ts'

@@ -64,18 +64,18 @@ export class FlowControl {
     return limiters.reduce((soonest, limiter) => Math.min(soonest, limiter.waitMs()), Infinity)
   }
 
-  begin(letter: DeadLetter): void {
-    for (const limiter of this.#limitersOf(letter.queue)) limiter.begin(letter)
+  begin(letter: DeadLetter, atMs: number): void {
+    for (const limiter of this.#limitersOf(letter.queue)) limiter.begin(letter, atMs)
   }
 
   /**
    * Learns from the result of a run. If an outage caused a failure, adds `deferMs` to the result.
    */
-  end(letter: DeadLetter, result: RunResult): RunResult {
+  end(letter: DeadLetter, result: RunResult, atMs: number): RunResult {
     const limiters = this.#limitersOf(letter.queue)
     const isOutage =
       result.kind === 'failed' && limiters.some((limiter) => limiter.blamesOutage(letter, result))
-    for (const limiter of limiters) limiter.end(letter, result)
+    for (const limiter of limiters) limiter.end(letter, result, atMs)
     if (!isOutage) return result
     return { ...result, deferMs: Math.max(...limiters.map((limiter) => limiter.deferMs(letter))) }
   }

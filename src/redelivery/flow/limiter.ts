@@ -20,7 +20,13 @@ import {
   type BucketState,
   type Budget,
 } from '../../policy/budget.ts'
-import { adaptLimit, roomFor, unlimited, type ConcurrencyState } from '../../policy/concurrency.ts'
+import {
+  adaptLimit,
+  afterOutage,
+  roomFor,
+  unlimited,
+  type ConcurrencyState,
+} from '../../policy/concurrency.ts'
 import type { FlowSettings } from '../../policy/flow-control.ts'
 import type { FailedRunResult, RunResult } from '../run-result.ts'
 
@@ -47,6 +53,8 @@ export interface LimiterStatus {
   inFlight: number
   /** Maximum number of letters that run at once, while there is a limit. */
   limit?: number
+  /** True after an outage: the limit doubles with each round of successes. */
+  recovering?: true
 }
 
 /**
@@ -55,8 +63,11 @@ export interface LimiterStatus {
  */
 export class Limiter {
   readonly #options: LimiterOptions
-  /** Start of each run. A letter may have two: a released one whose handler ignores its signal. */
-  readonly #inFlight = new Map<string, number>()
+  /**
+   * Start of each run, by the letter as claimed: a letter may have two runs, one of them released
+   * with a handler that ignores its signal.
+   */
+  readonly #inFlight = new Map<DeadLetter, number>()
   #breaker: BreakerState = closedBreaker
   #concurrency: ConcurrencyState = unlimited
   #bucket: BucketState
@@ -92,7 +103,7 @@ export class Limiter {
     return Math.min(
       breaker === false ? Infinity : admits(this.#breaker, nowMs, breaker),
       budget ? availableRuns(this.#bucket, this.#ownShare(budget), nowMs) : Infinity,
-      concurrency === false ? Infinity : roomFor(this.#concurrency, inFlight, concurrency),
+      roomFor(this.#concurrency, inFlight, concurrency),
     )
   }
 
@@ -105,11 +116,9 @@ export class Limiter {
     return budget ? refillMs(this.#bucket, this.#ownShare(budget), nowMs) || Infinity : Infinity
   }
 
-  begin(letter: DeadLetter): void {
-    const { clock, settings } = this.#options
-    const { budget, breaker } = settings()
-    const atMs = clock.mono()
-    this.#inFlight.set(runKey(letter), atMs)
+  begin(letter: DeadLetter, atMs: number): void {
+    const { budget, breaker } = this.#options.settings()
+    this.#inFlight.set(letter, atMs)
     if (budget) this.#bucket = spend(this.#bucket, this.#ownShare(budget), atMs)
     if (breaker !== false && this.#breaker.kind !== 'closed')
       this.#setBreaker(
@@ -117,17 +126,21 @@ export class Limiter {
       )
   }
 
-  end(letter: DeadLetter, result: RunResult): void {
-    const { clock, settings, maxConcurrent } = this.#options
+  end(letter: DeadLetter, result: RunResult, atMs: number): void {
+    const { settings, maxConcurrent } = this.#options
     const { breaker, concurrency } = settings()
-    const atMs = clock.mono()
-    const run = runKey(letter)
-    const startedMs = this.#inFlight.get(run) ?? atMs
+    const startedMs = this.#inFlight.get(letter) ?? atMs
     const inFlight = this.#inFlight.size
-    this.#inFlight.delete(run)
-    if (breaker !== false)
-      this.#setBreaker(stepBreaker(this.#breaker, breakerEvent(letter.id, result, atMs), breaker))
-    if (concurrency === false || (result.kind !== 'resolved' && result.kind !== 'failed')) return
+    this.#inFlight.delete(letter)
+    if (breaker !== false) {
+      const event = breakerEvent(letter.id, result, atMs)
+      const closes = this.#setBreaker(stepBreaker(this.#breaker, event, breaker))
+      if (closes) {
+        this.#concurrency = afterOutage(atMs, concurrency)
+        return
+      }
+    }
+    if (result.kind !== 'resolved' && result.kind !== 'failed') return
     const end =
       result.kind === 'failed'
         ? { type: 'failed' as const, category: result.judged.category, startedMs, atMs }
@@ -137,7 +150,7 @@ export class Limiter {
 
   status(): LimiterStatus {
     const { kind, name } = this.#options
-    const { limit } = this.#concurrency
+    const { limit, recovering } = this.#concurrency
     return {
       kind,
       name,
@@ -145,6 +158,7 @@ export class Limiter {
       ...this.#openUntil(),
       inFlight: this.#inFlight.size,
       ...(Number.isFinite(limit) ? { limit: Math.floor(limit) } : {}),
+      ...(recovering ? { recovering } : {}),
     }
   }
 
@@ -152,12 +166,14 @@ export class Limiter {
     return shareOf(budget, this.#options.workers())
   }
 
-  #setBreaker(after: BreakerState): void {
+  /** Returns whether this closes the breaker. */
+  #setBreaker(after: BreakerState): boolean {
     const before = this.#breaker
     this.#breaker = after
-    if (after.kind === before.kind) return
+    if (after.kind === before.kind) return false
     const { hub, name, kind } = this.#options
     hub.emit({ type: 'breaker', kind, name, state: after.kind, ...this.#openUntil() })
+    return after.kind === 'closed'
   }
 
   /** Durations use the monotonic clock; only timestamps for people are wall time. */
@@ -166,10 +182,6 @@ export class Limiter {
     const { clock } = this.#options
     return { until: toTimestamp(clock.now() + this.#breaker.untilMs - clock.mono()) }
   }
-}
-
-function runKey({ id, epoch }: DeadLetter): string {
-  return `${id}:${epoch}`
 }
 
 function breakerEvent(letterId: string, result: RunResult, atMs: number): BreakerEvent {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { LetterSummary, Reason } from '../../letter/letter.ts'
-import { park, withChange, type Change, type Mover } from '../../letter/moves.ts'
+import { park, type Change, type Mover } from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { ObserverHub } from '../../observer.ts'
 import type { Store } from '../../store.ts'
@@ -65,7 +65,7 @@ export async function parkLetters(
       parked++
       // A change that was written was made to the version that was read.
       const letter = whole.find(({ id }) => id === change.id)
-      if (letter) context.hub.emitChange(withChange(letter, change), change)
+      if (letter) context.hub.emitChangeOf(letter, change)
     }
   }
   return { parked, hasMore: reachedLimit(letters.length, parked) }

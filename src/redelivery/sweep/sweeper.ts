@@ -18,6 +18,8 @@ export interface SweeperOptions {
   registry: WorkerRegistry
   sweepMs: number
   retentionFor: (queue: string) => Retention | undefined
+  /** Names of the queues whose letters are not run at present. */
+  pausedQueues: () => Promise<ReadonlySet<string>>
   /** Further chores, run after the built-in ones. */
   chores?: readonly Chore[]
 }
@@ -32,12 +34,12 @@ export class Sweeper {
   readonly #repeater: Repeater
 
   constructor(options: SweeperOptions) {
-    const { clock, registry, retentionFor, chores = [] } = options
+    const { clock, registry, retentionFor, pausedQueues, chores = [] } = options
     this.#options = options
     this.#chores = [
       applyRetention(retentionFor),
       parkExpired,
-      parkUnhandled(registry),
+      parkUnhandled(registry, pausedQueues),
       parkBlocked(),
       wakeHandled(registry),
       ...chores,

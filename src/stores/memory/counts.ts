@@ -18,7 +18,8 @@ export class Counts {
 
   /** Undefined: the counts do not suffice. */
   tally(by: TallyKey, filter: LetterFilter): Map<string, number> | undefined {
-    if (!hasCounts(by, filter) || by === 'group' || by === 'tag') return undefined
+    if (!hasCounts(by, filter) || by === 'group' || by === 'tag' || filter.group !== undefined)
+      return undefined
     const tally = new Map<string, number>()
     for (const { letter, count } of this.#cells.values())
       if (matches(letter, filter)) grow(tally, valuesOf(letter, by)[0]!, count)

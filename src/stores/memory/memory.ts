@@ -1,3 +1,4 @@
+import { applyEach } from '../apply-each.ts'
 import { Watchers } from '../../backends/watchers.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
@@ -18,6 +19,7 @@ import {
   countsOfCapture,
   occur,
   withChange,
+  type BulkMoves,
   type Change,
 } from '../../letter/moves.ts'
 import {
@@ -38,6 +40,7 @@ import type {
   ClaimRequest,
   KeepResult,
   LeaseRef,
+  LetterVersion,
   Powers,
   Records,
   Store,
@@ -217,6 +220,10 @@ class MemoryStore implements Store {
     const results = changes.map((change) => this.#applyOne(change))
     await this.#finish(changes.length)
     return results
+  }
+
+  applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]> {
+    return applyEach(this, letters, moves)
   }
 
   async remove(which: LetterFilter): Promise<number> {

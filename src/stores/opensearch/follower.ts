@@ -61,7 +61,7 @@ export function follow(
 function reportChanges(
   store: Store,
   feeder: Feeder,
-): Pick<Store, 'add' | 'claim' | 'apply' | 'remove' | 'keep'> {
+): Pick<Store, 'add' | 'claim' | 'apply' | 'applyAll' | 'remove' | 'keep'> {
   return {
     async add(letters, capacity) {
       const results = await store.add(letters, capacity)
@@ -83,6 +83,12 @@ function reportChanges(
     async apply(changes) {
       const results = await store.apply(changes)
       const written = changes.filter((_, at) => results[at] === 'written')
+      feeder.queueChanges(written.map(({ id }) => id))
+      return results
+    },
+    async applyAll(letters, moves) {
+      const results = await store.applyAll(letters, moves)
+      const written = letters.filter((_, at) => results[at] === 'written')
       feeder.queueChanges(written.map(({ id }) => id))
       return results
     },

@@ -1,4 +1,5 @@
 import type { ClientOptions } from '@opensearch-project/opensearch'
+import { applyEach } from '../apply-each.ts'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
@@ -7,7 +8,7 @@ import { Lifetime } from '../lifetime.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { searchOf } from '../search.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
-import type { Change } from '../../letter/moves.ts'
+import type { BulkMoves, Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
 import type {
   AddResult,
@@ -17,6 +18,7 @@ import type {
   ClaimRequest,
   KeepResult,
   LeaseRef,
+  LetterVersion,
   Powers,
   Records,
   Store,
@@ -258,6 +260,10 @@ class DocumentStore implements OpenSearchStore {
 
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     return this.#run((context) => apply(context, structuredClone(changes)))
+  }
+
+  applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]> {
+    return applyEach(this, letters, moves)
   }
 
   async remove(filter: LetterFilter): Promise<number> {

@@ -1,37 +1,53 @@
-import type { HistoryEntry } from '../../letter/letter.ts'
-import { maxHistory } from '../../letter/history.ts'
-import type { AddResult, Capacity } from '../../store.ts'
-import { actionCode, archived, isActiveCode, parked, resolved } from '../rows/codes.ts'
-import type { PackedLetter } from '../rows/form.ts'
-import { keyHash } from '../rows/key-hash.ts'
-import { occurred } from '../rows/patch.ts'
-import { restOf } from '../rows/rest.ts'
-import { rowOf, type Row } from '../rows/row.ts'
-import type { StoreContext } from './context.ts'
-import { isCapacityNear, makeRoom, findRoom, type Room } from './capacity.ts'
-import { erase } from './erase.ts'
-import { writeRelated, insertLetters, isResolvedRow, type NewLetter } from './insert.ts'
+import { inHistory } from '../../letter/history.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
+import { toTimestamp } from '../../letter/time.ts'
+import { isUnknownOutcome } from '../../backends/postgres/connection.ts'
+import { sqlStateOf, StateChanged } from '../../backends/postgres/errors.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
-import { capacityLock, keyLock, laneLock, lock, lockMissing } from './locks.ts'
-import { entryColumns, entryOf, type Entry } from './rows.ts'
-import { fromText, toText } from './text.ts'
-import { StateChanged } from '../../backends/postgres/errors.ts'
-import { findDependents, lockForWaiting, readResolved } from './waits.ts'
-import { WriteSet } from './write-set.ts'
+import type { AddResult, Capacity } from '../../store.ts'
+import { actionCode, archived, resolved, states } from '../rows/codes.ts'
+import { at } from '../rows/columns.ts'
+import { encodeLetter } from '../rows/encode.ts'
+import { encodeEntry } from '../rows/history-column.ts'
+import { findRoom, isCapacityNear, makeRoom, type Room } from './capacity.ts'
+import { isAnyDue, type StoreContext } from './context.ts'
+import { erase } from './erase.ts'
+import { insertPlainLetters, newLetterOf, type NewLetter } from './insert.ts'
+import { capacityLock, keyLock, lock } from './locks.ts'
+import { occur, type Occurrence } from './occur.ts'
+import { lanesOf, laneLocksOf, storeFresh } from './store-fresh.ts'
+import { encodeValue } from './rows.ts'
+import { joinIds, joinNumbers, joinTexts, splitTexts } from './text.ts'
+import { settleLanes } from './waits.ts'
 
-const capture = actionCode('capture')
-const parkAtCapture = actionCode('park-at-capture')
-const occurrence = actionCode('occur')
 const evict = actionCode('evict')
 
-/** A letter of a call, with the capacity limit of the call. */
+/** A letter of a call, encoded, with what a letter with its dedupe key needs of it. */
 export interface AddRequest {
-  packed: PackedLetter
+  letter: NewLetter
+  queueName: string
   capacity: Capacity | undefined
+  /** Ids of the letters that it depends on. */
+  dependsOn: readonly string[]
+  /** The latest failure as an entry of the history. */
+  failure: ReturnType<typeof inHistory>
+  actor: string
 }
 
-export interface Candidate extends NewLetter {
-  capacity: Capacity | undefined
+export function addRequestOf(letter: DeadLetter, capacity: Capacity | undefined): AddRequest {
+  return {
+    letter: newLetterOf(encodeLetter(letter)),
+    queueName: letter.queue,
+    capacity: letter.state === 'archived' ? undefined : capacity,
+    dependsOn: letter.dependsOn ? [...new Set(letter.dependsOn)] : none,
+    failure: inHistory(letter),
+    actor: letter.history[0]?.actor ?? 'capture',
+  }
+}
+
+const none: readonly string[] = []
+
+export interface Candidate extends AddRequest {
   /** The name of the lock of the dedupe key, which identifies the key. */
   key: string | undefined
 }
@@ -41,45 +57,89 @@ export async function candidatesOf(
   context: StoreContext,
   wanted: readonly AddRequest[],
 ): Promise<Candidate[]> {
-  const numbers = await context.queues.numbers(wanted.map(({ packed }) => packed[1]))
-  const candidates = wanted.map(({ packed, capacity }) => {
-    const queue = numbers.get(packed[1])!
-    const row = rowOf(packed[0])
-    return candidateOf(packed, queue, row, row.state === archived ? undefined : capacity)
+  const numbers = await context.queues.numbers(wanted.map(({ queueName }) => queueName))
+  const candidates = wanted.map((request) => {
+    const letter = { ...request.letter, queue: numbers.get(request.queueName)! }
+    const dedupe = letter.row[at.dedupe] as Uint8Array | null
+    return { ...request, letter, key: dedupe ? keyLock(letter.queue, dedupe) : undefined }
   })
   await context.queues.ranges(
-    candidates.map(({ queue, row }) => ({ queue, priority: row.priority })),
+    candidates.map(({ letter }) => ({
+      queue: letter.queue,
+      priority: letter.row[at.priority] as number,
+    })),
   )
   return candidates
 }
 
-export function candidateOf(
-  packed: PackedLetter,
-  queue: number,
-  row: Row,
-  capacity: Capacity | undefined,
-): Candidate {
-  const { dedupeKey, tags = [], dependsOn = [], history = [] } = packed[6] ?? {}
-  const dedupe = dedupeKey === undefined ? null : keyHash(dedupeKey)
-  const key = dedupe ? keyLock(queue, dedupe) : undefined
-  const size = packed[4].byteLength
-  return {
-    packed,
-    queue,
-    row,
-    capacity,
-    dedupe,
-    key,
-    tags,
-    later: [...history],
-    unmet: dependsOn,
-    size,
+/** Whether the letter needs nothing but its own rows. */
+export const isPlain = ({ capacity, dependsOn, letter: { row } }: AddRequest): boolean =>
+  !capacity &&
+  dependsOn.length === 0 &&
+  row[at.dedupe] === null &&
+  row[at.lane] === null &&
+  row[at.tags] === null
+
+/**
+ * Adds plain letters in one statement. If the id of one of them exists already or is waited for,
+ * they are added in a transaction.
+ */
+export async function addPlainly(
+  context: StoreContext,
+  wanted: readonly AddRequest[],
+): Promise<AddResult[]> {
+  const candidates = await candidatesOf(context, wanted)
+  const outcome = await insertPlain(context, candidates)
+  if (outcome === 'stored') {
+    wakeIfDue(context, candidates)
+    return candidates.map(() => ({ kind: 'added' }))
   }
+  const results = await addInTransaction(context, candidates)
+  // The statement whose answer was lost may have stored the letters that exist now.
+  const isOwn = (result: AddResult): boolean => outcome === 'lost' && result.kind === 'duplicate'
+  return results.map((result) => (isOwn(result) ? { kind: 'added' } : result))
+}
+
+/** Adds letters with all that follows, in one transaction. */
+export async function addInTransaction(
+  context: StoreContext,
+  candidates: readonly Candidate[],
+): Promise<AddResult[]> {
+  const { results, dueTimes } = await context.withSlot((slot) =>
+    context.connection.transaction('hot', (tx) => addIn(context, tx, candidates, slot)),
+  )
+  if (isAnyDue(context, dueTimes)) context.wake()
+  return results
+}
+
+/** Inserts letters in one statement. Not stored: an id is not new. Lost: its answer was lost. */
+async function insertPlain(
+  context: StoreContext,
+  plain: readonly Candidate[],
+): Promise<'stored' | 'not stored' | 'lost'> {
+  const letters = plain.map(({ letter }) => letter)
+  try {
+    await context.withSlot((slot) => insertPlainLetters(context.connection, letters, slot))
+    return 'stored'
+  } catch (error) {
+    if (isUnknownOutcome(error)) return 'lost'
+    if (sqlStateOf((error as Error).cause) === uniqueViolation) return 'not stored'
+    throw error
+  }
+}
+
+const uniqueViolation = '23505'
+
+function wakeIfDue(context: StoreContext, plain: readonly Candidate[]): void {
+  const dueTimes = plain.map(({ letter: { row } }) =>
+    row[at.wait] === 0 ? (row[at.due_at] as number) : null,
+  )
+  if (isAnyDue(context, dueTimes)) context.wake()
 }
 
 export interface Added {
   results: AddResult[]
-  shouldWake: Promise<boolean>
+  dueTimes: (number | null)[]
 }
 
 /**
@@ -93,183 +153,152 @@ export async function addIn(
   slot: number,
 ): Promise<Added> {
   // Copies, since a transaction that starts over needs the letters as they were given.
-  const candidates = wanted.map((one) => ({ ...one, later: [...one.later] }))
+  const candidates = wanted.map((one) => ({ ...one, letter: copyOf(one.letter) }))
   const room = await takeLocks(context, tx, candidates)
-  const needsExactCheck = candidates.some(({ key, capacity }) => key !== undefined || capacity)
-  const existing: Existing = needsExactCheck
+  const isExact = candidates.some(({ key, capacity }) => key !== undefined || capacity)
+  const existing = isExact
     ? await findExisting(tx, candidates)
     : { ids: new Map(), holders: new Map() }
-  const writes = new WriteSet()
-  const { results, fresh } = decide(candidates, existing, room, writes)
+  const { results, fresh, occurrences } = decide(candidates, existing, room)
   // First, since letters must not wait for an evicted letter.
-  erase(tx, writes, room?.evicted ?? [], evict)
-  const coming = await resolveDependencies(tx, fresh)
-  const inserted = await insertLetters(tx, fresh)
-  const known = fresh.filter(({ row }) => !inserted.has(row.id))
-  if (known.length > 0 && (needsExactCheck || known.some(({ row }) => coming.has(row.id))))
+  const lanes = await erase(tx, room?.evicted ?? [], slot, evict)
+  const stored = await storeFresh(context, tx, fresh, slot, 'add')
+  const known = fresh.filter(({ letter }) => !stored.inserted.has(letter.id))
+  if (known.length > 0 && (isExact || known.some(({ letter }) => stored.coming.has(letter.id))))
     throw new StateChanged('a letter was added concurrently')
-  const kept = fresh.filter(({ row }) => inserted.has(row.id))
-  writeRelated(tx, writes, kept)
-  for (const { queue, row } of kept) {
-    writes.deltas.total(queue, capture, row)
-    if (row.state === parked) writes.deltas.total(queue, parkAtCapture, row)
-  }
-  if (known.length > 0) await reportDuplicates(tx, candidates, results, inserted)
-  const waiting = await findDependents(tx, writes.resolved)
-  const { shouldWake } = await writes.flush(context, tx, slot, waiting)
-  return { results, shouldWake }
+  if (known.length > 0) await reportDuplicates(tx, candidates, results, stored.inserted)
+  await occur(tx, occurrences, slot)
+  const heads = await settleLanes(tx, [...lanes, ...stored.lanes, ...lanesOf(fresh)])
+  return { results, dueTimes: [...stored.dueTimes, ...heads] }
 }
+
+const copyOf = (letter: NewLetter): NewLetter => ({ ...letter, row: [...letter.row] })
 
 async function takeLocks(
   context: StoreContext,
   tx: Transaction,
   candidates: readonly Candidate[],
 ): Promise<Room | undefined> {
-  const { connection } = context
-  const unmet = candidates.flatMap((one) => one.unmet)
   const capacities = candidates.flatMap(({ capacity }) => (capacity ? [capacity] : []))
-  if (unmet.length > 0) await lockForWaiting(tx, connection, unmet.map(toText))
-  if (candidates.some(({ row }) => isResolvedRow(row))) void lockMissing(tx, connection, 'resolve')
-  const near = capacities.length > 0 && (await isCapacityNear(tx, capacities))
-  const names = candidates.flatMap(({ key, queue, row }) => [
-    ...(key === undefined ? [] : [key]),
-    ...(row.lane !== null && isActiveCode(row.state) ? [laneLock(queue, toText(row.lane))] : []),
-  ])
-  if (near) names.push(capacityLock)
-  await lock(tx, connection, names)
-  return near ? findRoom(tx, capacities) : undefined
+  const isNear = capacities.length > 0 && (await isCapacityNear(tx, capacities))
+  const names = candidates.flatMap(({ key }) => (key === undefined ? [] : [key]))
+  if (isNear) names.push(capacityLock)
+  await lock(tx, context.connection, [...names, ...laneLocksOf(candidates)])
+  return isNear ? findRoom(tx, capacities) : undefined
 }
 
-/**
- * Existing letters: ids with their number of occurrences, and the open letters that hold dedupe
- * keys.
- */
+/** An open letter that has a dedupe key. */
+interface Holder {
+  id: string
+  state: number
+}
+
+/** Existing letters: their number of occurrences by id, and the holders of dedupe keys. */
 interface Existing {
   ids: Map<string, number>
-  holders: Map<string, Entry>
+  holders: Map<string, Holder>
 }
 
-const holdersOf = `SELECT k.n::int, h.id FROM unnest($1::int[], $2::bytea[]) WITH ORDINALITY AS k(queue, dedupe, n)
+const occurrencesOf = 'SELECT id, occurrences FROM @letters WHERE id = ANY($1::uuid[])'
+const holdersOf = `SELECT k.n::int, h.id FROM unnest($1::int[], ${splitTexts('$2')}) WITH ORDINALITY AS k(queue, dedupe, n)
   CROSS JOIN LATERAL (SELECT l.id FROM @letters l
-    WHERE l.queue = k.queue AND l.dedupe = k.dedupe AND l.state NOT IN (2, 5) ORDER BY l.id LIMIT 1) AS h`
-const lockHolders = `SELECT ${entryColumns('l')} FROM @letters l
-  WHERE l.id = ANY($1::text[]) AND l.state NOT IN (2, 5) ORDER BY l.id FOR UPDATE`
+    WHERE l.queue = k.queue AND l.dedupe = decode(k.dedupe, 'hex') AND l.state NOT IN (2, 5) ORDER BY l.id LIMIT 1) AS h`
+const lockHolders = `SELECT l.id, l.state, l.occurrences FROM @letters l
+  WHERE l.id = ANY($1::uuid[]) AND l.state NOT IN (2, 5) ORDER BY l.id FOR UPDATE`
 
 async function findExisting(tx: Transaction, candidates: readonly Candidate[]): Promise<Existing> {
-  const found = tx.rows('SELECT id, rest FROM @letters WHERE id = ANY($1::text[])', [
-    candidates.map(({ row }) => toText(row.id)),
-  ])
-  const keyed = [...new Map(candidates.map((one) => [one.key, one])).values()].filter(
-    ({ key }) => key,
-  )
-  const holding =
-    keyed.length === 0
-      ? []
-      : await tx.rows(holdersOf, [
-          keyed.map(({ queue }) => queue),
-          keyed.map(({ dedupe }) => dedupe),
-        ])
-  const entries = new Map<unknown, Entry>()
-  if (holding.length > 0)
-    for (const cells of await tx.rows(lockHolders, [holding.map(([, id]) => id)]))
-      entries.set(cells[0], entryOf(cells))
-  const holders = new Map<string, Entry>()
-  for (const [n, id] of holding as [number, string][]) {
-    const entry = entries.get(id)
-    if (!entry)
-      throw new StateChanged('the letter that holds a dedupe key was settled concurrently')
-    holders.set(keyed[n - 1]!.key!, entry)
-  }
   const ids = new Map<string, number>()
-  for (const [id, rest] of (await found) as [string, string][])
-    ids.set(fromText(id), restOf({ rest } as Row)?.occurrences ?? 1)
+  const found = await tx.rows(occurrencesOf, [joinIds(candidates.map(({ letter }) => letter.id))])
+  for (const [id, count] of found as [string, number][]) ids.set(id, count)
+  const keyed = [...new Map(candidates.map((one) => [one.key, one])).values()].filter(
+    ({ key }) => key !== undefined,
+  )
+  const holders = new Map<string, Holder>()
+  if (keyed.length === 0) return { ids, holders }
+  const holding = (await tx.rows(holdersOf, [
+    joinNumbers(keyed, ({ letter }) => letter.queue),
+    joinTexts(keyed, ({ letter }) => encodeValue('dedupe', letter.row[at.dedupe]!) as string),
+  ])) as [number, string][]
+  if (holding.length === 0) return { ids, holders }
+  const rows = await tx.rows(lockHolders, [joinIds(holding.map(([, id]) => id))])
+  const locked = new Map((rows as [string, number, number][]).map((row) => [row[0], row]))
+  for (const [n, id] of holding) {
+    const row = locked.get(id)
+    if (!row) throw new StateChanged('the letter that holds a dedupe key was settled concurrently')
+    holders.set(keyed[n - 1]!.key!, { id, state: row[1] })
+    ids.set(id, row[2])
+  }
   return { ids, holders }
 }
 
 interface Decided {
   results: AddResult[]
   fresh: Candidate[]
+  /** Occurrences of letters, in order. */
+  occurrences: Occurrence[]
 }
 
 function decide(
   candidates: readonly Candidate[],
   { ids, holders }: Existing,
   room: Room | undefined,
-  writes: WriteSet,
 ): Decided {
   const fresh: Candidate[] = []
-  const newHolders = new Map<string, Candidate>()
-  const rows = new Map<string, Row>()
-  const occurrences = (id: string): number => {
-    const row = rows.get(id)
-    return (row && restOf(row)?.occurrences) ?? ids.get(id) ?? 1
+  const occurrences: Occurrence[] = []
+  const duplicate = (of: string, by: 'id' | 'dedupeKey'): AddResult => {
+    return { kind: 'duplicate', of, by, occurrences: ids.get(of) ?? 1 }
   }
-  const again = (id: string, by: 'id' | 'dedupeKey'): AddResult => ({
-    kind: 'duplicate',
-    of: id,
-    by,
-    occurrences: occurrences(id),
-  })
   const one = (candidate: Candidate): AddResult => {
-    const { row, key, packed, capacity } = candidate
-    if (ids.has(row.id) || rows.has(row.id)) return again(row.id, 'id')
-    const entry = key === undefined ? undefined : holders.get(key)
-    const holder = entry ?? (key === undefined ? undefined : newHolders.get(key))
+    const { letter, key, capacity } = candidate
+    if (ids.has(letter.id)) return duplicate(letter.id, 'id')
+    const holder = key === undefined ? undefined : holders.get(key)
     if (holder) {
-      const { row: next, entry: line } = occurred(holder.row, packed)
-      if (entry) {
-        writes.remember(next, line)
-        writes.rewrite(entry, next)
-        writes.deltas.total(entry.queue, occurrence, next)
-      } else {
-        appendLater(holder as Candidate, next, line)
-        writes.deltas.total(holder.queue, occurrence, next)
-      }
-      holder.row = next
-      rows.set(next.id, next)
-      return again(next.id, 'dedupeKey')
+      ids.set(holder.id, (ids.get(holder.id) ?? 1) + 1)
+      occurrences.push(occurrenceOf(candidate, holder))
+      return duplicate(holder.id, 'dedupeKey')
     }
     const evicted = capacity && room ? makeRoom(room, capacity) : 0
     if (evicted === undefined) return { kind: 'full' }
     fresh.push(candidate)
-    rows.set(row.id, row)
-    if (key !== undefined && isOpenCode(row.state)) newHolders.set(key, candidate)
+    ids.set(letter.id, letter.row[at.occurrences] as number)
+    const state = letter.row[at.state] as number
+    if (key !== undefined && isOpenCode(state)) holders.set(key, { id: letter.id, state })
     return evicted > 0 ? { kind: 'added', evicted } : { kind: 'added' }
   }
-  return { results: candidates.map(one), fresh }
+  return { results: candidates.map(one), fresh, occurrences }
 }
 
 const isOpenCode = (state: number): boolean => state !== resolved && state !== archived
 
-/** Adds to the history of a letter that is not written yet, within the usual bound. */
-function appendLater({ later }: Candidate, next: Row, line: HistoryEntry): void {
-  later.push(line)
-  next.entries += 1
-  const excess = Math.max(0, next.entries - next.omitted - maxHistory)
-  later.splice(0, excess)
-  next.omitted += excess
+/** The same failure was captured again: see `occur` in `letter/moves.ts`. */
+function occurrenceOf({ letter, failure, actor }: Candidate, holder: Holder): Occurrence {
+  const { row } = letter
+  const state = states[holder.state]!
+  const atMs = row[at.captured_at] as number
+  const entry = encodeEntry({
+    at: toTimestamp(atMs),
+    actor,
+    action: 'occur',
+    from: state,
+    to: state,
+    failure,
+  })
+  return {
+    id: holder.id,
+    entry,
+    category: row[at.category] as number,
+    severity: row[at.severity] as number,
+    recoverability: row[at.recoverability] as number,
+    fingerprint: row[at.fingerprint] as string,
+    failure: (row[at.failure] as string | null) ?? firstFailureIn(letter),
+    updated_at: atMs,
+  }
 }
 
-/**
- * Leaves in `unmet` only dependencies that are not resolved, neither in the database nor among the
- * new letters. A new letter whose id exists already is not stored and does not count. Returns the
- * new letters that others rely on.
- */
-export async function resolveDependencies(
-  tx: Transaction,
-  fresh: Candidate[],
-): Promise<Set<string>> {
-  const ids = fresh.flatMap(({ unmet }) => unmet.map(toText))
-  if (ids.length === 0) return new Set()
-  const there = new Map([...(await readResolved(tx, ids))].map(([id, is]) => [fromText(id), is]))
-  const asked = new Set(fresh.flatMap(({ unmet }) => unmet))
-  const coming = new Set(
-    fresh.flatMap(({ row }) =>
-      asked.has(row.id) && !there.has(row.id) && isResolvedRow(row) ? [row.id] : [],
-    ),
-  )
-  for (const one of fresh) one.unmet = one.unmet.filter((id) => !there.get(id) && !coming.has(id))
-  return coming
+/** A row without a failure has its first one. */
+function firstFailureIn({ origin }: NewLetter): string {
+  const { firstFailure } = JSON.parse(origin) as Pick<DeadLetter, 'firstFailure'>
+  return JSON.stringify(firstFailure)
 }
 
 /** Reports letters whose id exists already, which only the insertion could detect. */
@@ -279,14 +308,13 @@ async function reportDuplicates(
   results: AddResult[],
   inserted: ReadonlySet<string>,
 ): Promise<void> {
-  const kept = candidates.flatMap(({ row }) => (inserted.has(row.id) ? [] : [toText(row.id)]))
-  const rows = await tx.rows('SELECT id, rest FROM @letters WHERE id = ANY($1::text[])', [kept])
-  const found = new Map(rows.map(([id, rest]) => [fromText(id as string), rest as string]))
-  for (const [at, { row }] of candidates.entries()) {
-    if (inserted.has(row.id)) continue
-    const rest = found.get(row.id)
-    if (rest === undefined) throw new StateChanged('a letter was removed concurrently')
-    const occurrences = restOf({ rest } as Row)?.occurrences ?? 1
-    results[at] = { kind: 'duplicate', of: row.id, by: 'id', occurrences }
+  const known = candidates.flatMap(({ letter }) => (inserted.has(letter.id) ? [] : [letter.id]))
+  const rows = (await tx.rows(occurrencesOf, [joinIds(known)])) as [string, number][]
+  const found = new Map(rows)
+  for (const [n, { letter }] of candidates.entries()) {
+    if (inserted.has(letter.id)) continue
+    const occurrences = found.get(letter.id)
+    if (occurrences === undefined) throw new StateChanged('a letter was removed concurrently')
+    results[n] = { kind: 'duplicate', of: letter.id, by: 'id', occurrences }
   }
 }

@@ -26,20 +26,30 @@ export async function runBatch<A, R>(
 }
 
 /**
- * Sends a large batch in parts, one after the other. An item that costs more than `most` is sent
- * alone.
+ * Sends a large batch in parts: one after the other, or `inFlight` of them at a time. An item that
+ * costs more than `most` is sent alone.
  */
 export async function sendInParts<T, R>(
   all: readonly T[],
   most: number,
   send: (some: readonly T[]) => Promise<R[]>,
   costOf: (one: T) => number = () => 1,
+  inFlight = 1,
 ): Promise<R[]> {
-  const answers: R[] = []
+  const parts: (readonly T[])[] = []
   for (let start = 0, end = 0; start < all.length; start = end) {
     let cost = costOf(all[end++]!)
     while (end < all.length && (cost += costOf(all[end]!)) <= most) end += 1
-    answers.push(...(await send(all.slice(start, end))))
+    parts.push(all.slice(start, end))
   }
-  return answers
+  const answers: R[][] = []
+  let next = 0
+  const sendNext = async (): Promise<void> => {
+    while (next < parts.length) {
+      const n = next++
+      answers[n] = await send(parts[n]!)
+    }
+  }
+  await Promise.all(Array.from({ length: inFlight }, sendNext))
+  return answers.flat()
 }

@@ -2,14 +2,14 @@ import type { Capacity } from '../../store.ts'
 import { resolved } from '../rows/codes.ts'
 import { readCells, countStored } from './counters.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
-import { entryColumns, entryOf, type Entry } from './rows.ts'
+import { joinIds } from './text.ts'
 import { StateChanged } from '../../backends/postgres/errors.ts'
 
 /** The number of stored letters, and those that may be evicted, the longest resolved first. */
 export interface Room {
   stored: number
-  evictable: Entry[]
-  evicted: Entry[]
+  evictable: string[]
+  evicted: string[]
   /**
    * Whether more letters could be evicted: other transactions have them locked, or the query was
    * limited.
@@ -46,8 +46,8 @@ export async function findRoom(tx: Transaction, capacities: readonly Capacity[])
   if (!evicts || excess <= 0)
     return { stored: countStored(cells), evictable: [], evicted: [], contested: false }
   const queues = cells.filter(([{ state }]) => state === resolved).map(([{ queue }]) => queue)
-  const found = (await tx.rows(oldest, [[...new Set(queues)], excess])).map(([id]) => id)
-  const evictable = (await tx.rows(locked, [found])).map(entryOf)
+  const found = (await tx.rows(oldest, [[...new Set(queues)], excess])).map(([id]) => id as string)
+  const evictable = (await tx.rows(locked, [joinIds(found)])).map(([id]) => id as string)
   // Counted again, since others may have removed letters meanwhile.
   const stored = countStored(await readCells((sql, values) => tx.rows(sql, values)))
   const contested = evictable.length < found.length || found.length === excess
@@ -58,8 +58,8 @@ const oldest = `SELECT r.id FROM unnest($1::int[]) AS q(queue) CROSS JOIN LATERA
     SELECT l.id, l.settled_at FROM @letters l WHERE l.queue = q.queue AND l.state = 2 AND l.settled_at IS NOT NULL
     ORDER BY l.settled_at, l.id LIMIT $2) AS r
   ORDER BY r.settled_at, r.id LIMIT $2`
-const locked = `SELECT ${entryColumns('l')} FROM @letters l
-  WHERE l.id = ANY($1::text[]) AND l.state = 2 ORDER BY l.settled_at, l.id FOR UPDATE SKIP LOCKED`
+const locked = `SELECT l.id FROM @letters l
+  WHERE l.id = ANY($1::uuid[]) AND l.state = 2 ORDER BY l.settled_at, l.id FOR UPDATE SKIP LOCKED`
 
 /**
  * The number of letters evicted to make room for one more. Undefined: there is no room, and nothing

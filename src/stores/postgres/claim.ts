@@ -1,178 +1,152 @@
-import { lapse } from '../../letter/moves.ts'
 import { ageingMs } from '../../letter/order.ts'
-import type { ClaimRequest } from '../../store.ts'
-import { actionCode } from '../rows/codes.ts'
-import type { LoadedLetter } from '../rows/form.ts'
-import { tagsOf } from '../rows/rest.ts'
-import type { Row } from '../rows/row.ts'
-import { isoOf, nowMs, wholeMs, type StoreContext } from './context.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
+import { toTimestamp } from '../../letter/time.ts'
 import type { Cells } from '../../backends/postgres/query.ts'
-import type { Transaction } from '../../backends/postgres/transaction.ts'
-import {
-  bodyColumns,
-  bodyTables,
-  entryColumns,
-  entryOf,
-  entryWidth,
-  keptOf,
-  type Entry,
-} from './rows.ts'
-import { fromText, toText } from './text.ts'
-import { WriteSet } from './write-set.ts'
-
-const claimed = actionCode('claim')
+import type { Claim, ClaimRequest } from '../../store.ts'
+import { actionCode, retrying } from '../rows/codes.ts'
+import { decodeLetter } from '../rows/decode.ts'
+import { lastMs, nowMs, wholeMs, type StoreContext } from './context.ts'
+import { countMoves } from './counters.ts'
+import { codeOf, loadedColumns, readColumns, loadLetter, queueIn } from './rows.ts'
+import { toJsonText } from './text.ts'
+import { appendLine } from './update.ts'
 
 /** Limits of one claim, in letters and payload bytes, to bound memory. */
 const maxClaimLetters = 1000
 const maxClaimBytes = 64 * 2 ** 20
 
 /**
- * How many candidates a claim reads beyond its limit, since other claims may hold the first ones:
- * some spare candidates at first, then four times as many, and so on.
+ * How many letters a claim merges, as a multiple of its limit: if another claim holds some of them,
+ * four times as many, and so on.
  */
-const spareHeads = 64
 const widenings = [1, 4, 16, 64]
 
-/** Selects queues by number: $1 the included queues or null, $2 the excluded ones. */
-const ranges = `@ranges r CROSS JOIN (VALUES (0::smallint), (1::smallint)) AS w(wait)`
-const asked = `($1::int[] IS NULL OR r.queue = ANY($1::int[])) AND r.queue <> ALL($2::int[])`
+/** The ranges of the queues with numbers in $1, of all if it is null, except those in $2. */
+const ranges = `SELECT r.queue, w.wait, r.priority FROM @ranges r CROSS JOIN (VALUES (0::smallint), (1::smallint)) AS w(wait)
+  WHERE ($1::int[] IS NULL OR r.queue = ANY($1::int[])) AND r.queue <> ALL($2::int[])`
+const inRange = 'l.queue = r.queue AND l.wait = r.wait AND l.priority = r.priority'
+
+const score = `l.due_at + l.priority::bigint * ${ageingMs}`
+
+const claimed = actionCode('claim')
+
+/** The line of `lapse` in `letter/moves.ts`; the worker is stored as JSON text. */
+const lapseLine = `'[' || t.ms || ',"' || u.worker || '",${claimed},${retrying},${retrying},' || u.epoch || ',null,' || u.leased_until || ']'`
+const lapsed = 'u.worker IS NOT NULL AND u.leased_until IS NOT NULL'
+const appended = appendLine('u.history', lapseLine)
 
 /**
- * The first letters of every range, merged in claim order, are read without locks; the claim takes
- * the first of them that are not locked. At most `limit` rows are locked: each row is locked by its
- * own lookup, and the limit ends the lookups.
+ * Letters are locked in the order of each range, except those that another claim has locked. If
+ * several ranges have due letters, their first letters are merged in claim order without locks, and
+ * as many letters of each range are locked as are among the first ones. A letter that changed since
+ * the statement began is not found at its place, and left for the next claim.
  */
 const claimDue = `WITH t AS MATERIALIZED (SELECT ${nowMs('$3')} AS ms),
-  heads AS MATERIALIZED (
-    SELECT h.id, h.score, h.size FROM t, ${ranges} CROSS JOIN LATERAL (
-      SELECT l.id, l.due_at + r.priority::bigint * ${ageingMs} AS score, l.size FROM @letters l
-      WHERE l.queue = r.queue AND l.wait = w.wait AND l.priority = r.priority AND l.due_at <= t.ms
-      ORDER BY l.due_at, l.id LIMIT $4) AS h
-    WHERE ${asked}),
-  best AS MATERIALIZED (
-    SELECT id, score FROM (SELECT id, score, sum(size) OVER (ORDER BY score, id) - size AS before FROM heads) AS s
-    WHERE before <= ${maxClaimBytes} ORDER BY score, id),
+  r AS MATERIALIZED (
+    SELECT r.* FROM t CROSS JOIN (${ranges}) AS r CROSS JOIN LATERAL (
+      SELECT FROM @letters l WHERE ${inRange} AND l.due_at <= t.ms ORDER BY l.due_at, l.id LIMIT 1) AS h),
+  shares AS MATERIALIZED (
+    SELECT queue, wait, priority, NULL AS n, 0 AS first FROM r WHERE (SELECT count(*) FROM r) = 1
+    UNION ALL SELECT queue, wait, priority, count(*), min(score) FROM (
+      SELECT r.*, h.score FROM t CROSS JOIN r CROSS JOIN LATERAL (
+        SELECT ${score} AS score, l.id FROM @letters l WHERE ${inRange} AND l.due_at <= t.ms
+        ORDER BY l.due_at, l.id LIMIT $4) AS h
+      WHERE (SELECT count(*) FROM r) > 1 ORDER BY h.score, h.id LIMIT $4) AS s
+    GROUP BY 1, 2, 3),
   due AS MATERIALIZED (
-    SELECT x.*, b.score FROM best b CROSS JOIN t CROSS JOIN LATERAL (
-      SELECT l.id, l.state AS old_state, l.worker AS old_worker, l.leased_until AS old_until FROM @letters l
-      WHERE l.id = b.id AND l.wait < 2 AND l.due_at <= t.ms LIMIT 1 FOR UPDATE SKIP LOCKED) AS x
+    SELECT d.* FROM t CROSS JOIN (SELECT * FROM shares ORDER BY first) AS r CROSS JOIN LATERAL (
+      SELECT l.ctid, l.id, l.size, l.state AS old_state, ${score} AS score FROM @letters l
+      WHERE ${inRange} AND l.due_at <= t.ms
+      ORDER BY l.due_at, l.id LIMIT r.n FOR UPDATE SKIP LOCKED) AS d
     LIMIT $5),
-  l AS (
-    UPDATE @letters u SET state = 1, epoch = u.epoch + 1, retries = u.retries + 1, version = u.version + 1,
-      retry_at = NULL, worker = $6, leased_until = ${isoOf('t.ms + $7::bigint')}, updated_at = ${isoOf('t.ms')},
-      wait = 1, due_at = t.ms + $7::bigint
-    FROM t WHERE u.id = ANY (ARRAY(SELECT id FROM due))
-    RETURNING u.*)
-  SELECT ${entryColumns('l')}, c.n, due.old_state, due.old_worker, due.old_until, ${bodyColumns('whole')}
-  FROM (SELECT count(*)::int AS n FROM heads) AS c LEFT JOIN (due JOIN l ON l.id = due.id) ON true ${bodyTables('whole', 'ARRAY(SELECT id FROM due)')}
-  ORDER BY due.score, due.id`
+  c AS (
+    UPDATE @letters u SET state = ${retrying}, epoch = u.epoch + 1, retries = u.retries + 1, version = u.version + 1,
+      retry_at = NULL, worker = $6, leased_until = least(t.ms + $7::bigint, ${lastMs}), updated_at = t.ms,
+      wait = 1, due_at = least(t.ms + $7::bigint, ${lastMs}),
+      history = CASE WHEN ${lapsed} THEN ${appended.history} ELSE u.history END,
+      omitted = CASE WHEN ${lapsed} THEN u.omitted + ${appended.omitted} ELSE u.omitted END
+    FROM t CROSS JOIN (
+      SELECT *, sum(size::float8) OVER (ORDER BY score, id ROWS UNBOUNDED PRECEDING) - size AS before FROM due) AS d
+    WHERE u.ctid = d.ctid AND u.id = d.id AND d.before <= ${maxClaimBytes}
+    RETURNING ${readColumns('u')}, u.size, d.old_state, d.score),
+  m AS NOT MATERIALIZED (SELECT queue, ${codeOf('c', 'c.old_state')} AS old_code, ${codeOf('c')} AS new_code,
+    fingerprint AS old_group, fingerprint AS new_group, tags AS old_tags, tags AS new_tags, priority, retries, backoff_ms
+    FROM c),
+  ${countMoves({ from: 'm', actions: `ARRAY[${claimed}]`, slot: '$8' })}
+  SELECT n.seen, c.score, c.id, c.size, ${loadedColumns('c', 'b', 'whole')}
+  FROM (SELECT sum(n)::int AS seen FROM shares) AS n LEFT JOIN c ON true
+    LEFT JOIN @bodies b ON b.id = c.id`
 
-const nextDue = `SELECT min(h.due_at) FROM ${ranges} CROSS JOIN LATERAL (
-    SELECT l.due_at FROM @letters l
-    WHERE l.queue = r.queue AND l.wait = w.wait AND l.priority = r.priority AND l.due_at IS NOT NULL
-    ORDER BY l.due_at, l.id LIMIT 1) AS h
-  WHERE ${asked}`
+/** The cells before those of the letter. */
+const [seenCell, scoreCell, idCell, sizeCell, firstCell] = [0, 1, 2, 3, 4]
 
-export interface Claimed {
-  letters: LoadedLetter[]
-  nextDueMs: Promise<number | undefined>
-}
+const nextDue = `SELECT min(h.due_at) FROM (${ranges}) AS r CROSS JOIN LATERAL (
+    SELECT l.due_at FROM @letters l WHERE ${inRange} AND l.due_at IS NOT NULL
+    ORDER BY l.due_at, l.id LIMIT 1) AS h`
 
 /** The numbers of the included queues, null for all, and of the excluded ones. */
-export type Queues = [asked: number[] | null, except: number[]]
+type Queues = [asked: number[] | null, except: number[]]
 
-export async function queuesOf(
-  context: StoreContext,
-  { queues, except }: ClaimRequest,
-): Promise<Queues> {
+async function queuesOf(context: StoreContext, { queues, except }: ClaimRequest): Promise<Queues> {
   const numbers = await context.queues.find([...(queues ?? []), ...(except ?? [])])
   const some = (names: readonly string[]): number[] =>
     names.flatMap((name) => (numbers.has(name) ? [numbers.get(name)!] : []))
   return [queues ? some(queues) : null, some(except ?? [])]
 }
 
-export async function claimIn(
+/** Leases letters: one statement, and one more for the next due time if letters are few. */
+export async function claim(context: StoreContext, request: ClaimRequest): Promise<Claim> {
+  const queues = await queuesOf(context, request)
+  const letters = await claimLetters(context, request, queues)
+  if (letters.length >= request.limit) return { letters }
+  // If this answer is lost, the claim stands, without the next due time.
+  const rows = await context.connection
+    .read(nextDue, queues, { side: 'hot' })
+    .catch((): Cells[] => [[null]])
+  const next = rows[0]![0] as number | null
+  return next === null ? { letters } : { letters, nextDueAt: toTimestamp(next) }
+}
+
+async function claimLetters(
   context: StoreContext,
-  tx: Transaction,
   request: ClaimRequest,
   queues: Queues,
-  slot: number,
-): Promise<Claimed> {
+): Promise<DeadLetter[]> {
   const limit = Math.min(request.limit, maxClaimLetters)
-  const writes = new WriteSet()
-  const taken: Taken[] = []
+  const [worker, leaseMs] = [toJsonText(request.worker), wholeMs(request.leaseMs)]
+  const taken: Cells[] = []
+  let bytes = 0
   for (const widening of limit > 0 ? widenings : []) {
     const left = limit - taken.length
-    const heads = (left + spareHeads) * widening
-    const rows = await tx.rows(claimDue, [
-      ...queues,
-      context.now(),
-      heads,
-      left,
-      toText(request.worker),
-      wholeMs(request.leaseMs),
-    ])
-    const seen = rows[0]![entryWidth] as number
-    const got = rows.filter(([id]) => id !== null).map(takenOf)
+    const heads = left * widening
+    const rows = await context
+      .withSlot((slot) => {
+        const values = [...queues, context.now(), heads, left, worker, leaseMs, slot]
+        // If the answer is lost, the leases of the first try lapse, whether it is repeated or not.
+        return context.connection.execute(claimDue, values, { repeatable: true })
+      })
+      .catch((error: unknown) => {
+        // What was claimed before stands.
+        if (taken.length === 0) throw error
+        return undefined
+      })
+    if (!rows) break
+    const seen = rows[0]![seenCell] as number | null
+    const got = rows.filter((cells) => cells[idCell] !== null)
     taken.push(...got)
-    // There can be more only if another claim holds letters that this one read.
-    const more = got.length < left && got.length < seen && seen >= heads
-    if (!more || bytesOf(taken) > maxClaimBytes) break
+    bytes += got.reduce((sum, cells) => sum + (cells[sizeCell] as number), 0)
+    // There can be more only if another claim holds letters that this one merged.
+    const more = seen !== null && seen >= heads && got.length < left
+    if (!more || bytes > maxClaimBytes) break
   }
-  const nameOf = await context.queues.names(
-    taken.map(({ entry }) => entry.queue),
-    tx,
+  taken.sort(byScore)
+  const nameOf = await context.queues.names(taken.map((cells) => queueIn(cells, firstCell)))
+  return taken.map((cells) =>
+    decodeLetter(loadLetter(cells, nameOf(queueIn(cells, firstCell)), firstCell)),
   )
-  const letters = taken.map((one) => recordClaim(writes, one, nameOf(one.entry.queue)))
-  const next = letters.length < request.limit ? tx.rows(nextDue, queues) : Promise.resolve([[null]])
-  await writes.flush(context, tx, slot, [])
-  const nextDueMs = next.then((rows) => (rows[0]![0] as number | null) ?? undefined)
-  // If this answer is lost but the commit succeeds, the claim stands, without the next due time.
-  return { letters, nextDueMs: nextDueMs.catch(() => undefined) }
 }
 
-/** A letter that was just claimed, with the values that the claim replaced. */
-interface Taken {
-  entry: Entry
-  oldState: number
-  oldWorker: string | null
-  oldUntil: string | null
-  body: Cells
-}
-
-function takenOf(cells: Cells): Taken {
-  const [, oldState, worker, oldUntil, ...body] = cells.slice(entryWidth) as [
-    number,
-    number,
-    string | null,
-    string | null,
-    ...Cells,
-  ]
-  const oldWorker = worker === null ? null : fromText(worker)
-  return { entry: entryOf(cells), oldState, oldWorker, oldUntil, body }
-}
-
-const bytesOf = (taken: readonly Taken[]): number =>
-  taken.reduce((sum, { entry }) => sum + entry.size, 0)
-
-/**
- * Counts a claim, and records in the history that the previous lease lapsed: see `claim` in
- * `letter/moves.ts`.
- */
-function recordClaim(writes: WriteSet, taken: Taken, queue: string): LoadedLetter {
-  const { entry, oldState, oldWorker, oldUntil, body } = taken
-  const { row } = entry
-  const tags = tagsOf(row)
-  writes.deltas.count(entry.queue, { ...row, state: oldState }, tags, -1)
-  writes.deltas.count(entry.queue, row, tags, 1)
-  writes.deltas.total(entry.queue, claimed, row)
-  if (oldWorker === null || oldUntil === null) return keptOf(entry, queue, body)
-  const old = { worker: oldWorker, epoch: row.epoch - 1, expiresAt: oldUntil }
-  const line = lapse(old, row.updatedAt)
-  const next: Row = { ...row }
-  writes.remember(next, line)
-  writes.rewrite(entry, next)
-  const kept = keptOf({ ...entry, row: next }, queue, body)
-  kept[6] = [...kept[6], JSON.stringify(line)].slice(next.omitted - row.omitted)
-  return kept
+function byScore(a: Cells, b: Cells): number {
+  const difference = (a[scoreCell] as number) - (b[scoreCell] as number)
+  return difference || ((a[idCell] as string) < (b[idCell] as string) ? -1 : 1)
 }

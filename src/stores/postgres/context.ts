@@ -15,6 +15,12 @@ export interface StoreContext {
   wake(): void
 }
 
+/** Whether a letter with one of these due times is claimable now, by the clock of this machine. */
+export function isAnyDue(context: StoreContext, dueTimes: readonly (number | null)[]): boolean {
+  const soon = (context.now() ?? context.clock.now()) + 2000
+  return dueTimes.some((at) => at !== null && at <= soon)
+}
+
 /**
  * SQL for the time in milliseconds: the parameter, or the time of the server. Not `now()`, which
  * does not advance within a transaction.
@@ -22,9 +28,12 @@ export interface StoreContext {
 export const nowMs = (param: string): string =>
   `coalesce(${param}::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
 
-/** A duration as an integer for the server, limited to about 30,000 years. */
-export const wholeMs = (ms: number): number => Math.trunc(Math.min(ms, 1e15))
+/** The last time that can be written as a timestamp. */
+export const lastMs = 253_402_300_799_999
+
+/** A duration as an integer for the server, limited to about 8,000 years. */
+export const wholeMs = (ms: number): number => Math.trunc(Math.min(ms, lastMs))
 
 /** SQL for milliseconds as a timestamp. */
 export const isoOf = (ms: string): string =>
-  `to_char(to_timestamp(least(${ms}, 253402300799999) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+  `to_char(to_timestamp(least(${ms}, ${lastMs}) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`

@@ -11,38 +11,92 @@ import {
   priorityCode,
   type Cell,
 } from '../rows/codes.ts'
-import { addTo, type Delta, type Deltas } from '../rows/deltas.ts'
+import { addTo, type Delta } from '../rows/deltas.ts'
 import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { QueueNames } from './queue-names.ts'
 import { fromText, toText } from './text.ts'
 
-const growCounters = `INSERT INTO @counters AS c (kind, queue, name, code, slot, n, retries, max_retries, backoff_ms)
-  SELECT kind, queue, name, code, $5::bigint, n, retries, max_retries, backoff_ms FROM unnest($1::smallint[], $2::int[],
-    $3::text[], $4::int[], $6::bigint[], $7::bigint[], $8::bigint[], $9::float8[])
-    AS d(kind, queue, name, code, n, retries, max_retries, backoff_ms)
-  ON CONFLICT (kind, queue, name, code, slot) DO UPDATE SET n = c.n + excluded.n, retries = c.retries + excluded.retries,
-    max_retries = greatest(c.max_retries, excluded.max_retries), backoff_ms = c.backoff_ms + excluded.backoff_ms`
+const counterColumns = 'kind, queue, name, code, slot, n, retries, max_retries, backoff_ms'
 
-/** Writes the deltas in key order, right before the commit. */
-export function writeDeltas(tx: Transaction, slot: number, deltas: Deltas): void {
-  const changed = deltas.changed()
-  if (changed.length > 0) void addDeltas(tx, slot, changed)
+const addToCounter = `ON CONFLICT (kind, queue, name, code, slot) DO UPDATE SET n = c.n + excluded.n,
+    retries = c.retries + excluded.retries, max_retries = greatest(c.max_retries, excluded.max_retries),
+    backoff_ms = c.backoff_ms + excluded.backoff_ms`
+
+/** What `countMoves` reads of the letters that a statement wrote. */
+interface Moves {
+  /**
+   * A table with `queue`, `old_code` and `new_code` (see `codeOf`; null: none), `old_group`,
+   * `new_group`, `old_tags`, `new_tags`, and `priority`, `retries`, `backoff_ms` for the totals.
+   */
+  from: string
+  /** SQL for the codes of the actions that are counted: an array, for rows `g` of `from`. */
+  actions: string
+  /** The parameter of the counter slot. */
+  slot: string
 }
 
-function addDeltas(tx: Transaction, slot: number, deltas: Delta[]): Promise<unknown> {
+/**
+ * SQL for the last part of a WITH: adds what a statement wrote to the counters. Letters are grouped
+ * first, since most letters of a batch are counted alike.
+ */
+export function countMoves({ from, actions, slot }: Moves): string {
+  return `g AS MATERIALIZED (
+    SELECT queue, old_code, new_code, old_group, new_group, priority, count(*) AS n,
+      sum(retries::float8)::bigint AS retries, max(retries) AS most, sum(backoff_ms) AS backoff_ms
+    FROM ${from} GROUP BY 1, 2, 3, 4, 5, 6),
+  d AS (
+    SELECT kind, queue, name, code, sum(n)::bigint AS n, sum(retries)::bigint AS retries, max(most) AS most,
+      sum(backoff_ms) AS backoff_ms
+    FROM (
+      SELECT v.kind, g.queue, v.name, v.code, v.n, 0::bigint AS retries, 0::bigint AS most, 0::float8 AS backoff_ms
+      FROM g CROSS JOIN LATERAL (VALUES (${counter.cell}, '', g.new_code, g.n), (${counter.cell}, '', g.old_code, -g.n),
+        (${counter.group}, g.new_group, g.new_code, g.n), (${counter.group}, g.old_group, g.old_code, -g.n))
+        AS v(kind, name, code, n)
+      UNION ALL SELECT ${counter.total}, g.queue, '', a * 4 + g.priority, g.n, g.retries, g.most, g.backoff_ms
+      FROM g CROSS JOIN LATERAL unnest(${actions}) AS a
+      UNION ALL SELECT ${counter.tag}, m.queue, t.tag, v.code, v.n, 0, 0, 0
+      FROM ${from} m CROSS JOIN LATERAL (VALUES (m.new_tags, m.new_code, 1), (m.old_tags, m.old_code, -1))
+        AS v(tags, code, n) CROSS JOIN LATERAL (SELECT DISTINCT unnest(v.tags) AS tag) AS t
+      WHERE m.new_tags IS NOT NULL OR m.old_tags IS NOT NULL) AS s
+    WHERE code IS NOT NULL GROUP BY 1, 2, 3, 4 HAVING sum(n) <> 0),
+  counted AS (
+    INSERT INTO @counters AS c (${counterColumns})
+    SELECT kind, queue, name, code, ${slot}::bigint, n, retries, most, backoff_ms FROM d ORDER BY 1, 2, 3, 4
+    ${addToCounter})`
+}
+
+/** SQL that adds deltas to the counters. Their parameters begin at `$first`: see `deltaValues`. */
+export function addDeltasStatement(first: number): string {
+  const types = ['smallint', 'int', 'text', 'int', 'bigint', 'bigint', 'bigint', 'float8']
+  const arrays = types.map((type, index) => `$${first + 1 + index}::${type}[]`)
+  return `INSERT INTO @counters AS c (${counterColumns})
+  SELECT kind, queue, name, code, $${first}::bigint, n, retries, max_retries, backoff_ms
+  FROM unnest(${arrays.join(', ')}) AS d(kind, queue, name, code, n, retries, max_retries, backoff_ms)
+  ${addToCounter}`
+}
+
+/** The parameters of `addDeltasStatement`, in the order of the keys. */
+export function deltaValues(slot: number, deltas: readonly Delta[]): unknown[] {
   const all = deltas.toSorted(byKey)
-  return tx.rows(growCounters, [
+  return [
+    slot,
     all.map(({ kind }) => kind),
     all.map(({ queue }) => queue),
     all.map(({ name }) => toText(name)),
     all.map(({ code }) => code),
-    slot,
     all.map(({ n }) => n),
     all.map(({ retries }) => retries),
     all.map(({ maxRetries }) => maxRetries),
     all.map(({ backoffMs }) => backoffMs),
-  ])
+  ]
+}
+
+const growCounters = addDeltasStatement(1)
+
+/** Writes the deltas, right before the commit. */
+export function writeDeltas(tx: Transaction, slot: number, deltas: readonly Delta[]): void {
+  if (deltas.length > 0) void tx.rows(growCounters, deltaValues(slot, deltas))
 }
 
 function byKey(a: Delta, b: Delta): number {
@@ -64,21 +118,40 @@ export function countStored(cells: readonly [Cell, number][]): number {
   return cells.reduce((sum, [{ state }, n]) => (state === archived ? sum : sum + n), 0)
 }
 
-/** The number of letters of each group or tag, in the cells that pass. */
+/** The number of letters of each group or tag, in counters of these codes and queues. */
 export async function readNamedCounts(
   connection: PostgresConnection,
   kind: 'group' | 'tag',
-  passes: (cell: Cell) => boolean,
+  codes: string,
+  queues: readonly number[] | undefined,
 ): Promise<Map<string, number>> {
-  const sql = `SELECT queue, name, code, sum(n)::bigint FROM @counters WHERE kind = $1 GROUP BY 1, 2, 3 HAVING sum(n) <> 0`
-  const counted = new Map<string, number>()
-  const rows = (await connection.read(sql, [counter[kind]])) as [number, string, number, number][]
-  for (const [queue, kept, code, n] of rows) {
-    const name = fromText(kept)
-    if (passes(partsOf(queue * codesPerQueue + code)))
-      counted.set(name, (counted.get(name) ?? 0) + n)
-  }
-  return counted
+  const sql = `SELECT name, sum(n)::bigint FROM @counters
+    WHERE kind = $1 AND ${codes} AND ($2::int[] IS NULL OR queue = ANY($2)) GROUP BY 1 HAVING sum(n) <> 0`
+  const rows = (await connection.read(sql, [counter[kind], queues ?? null])) as [string, number][]
+  return new Map(rows.map(([name, n]) => [fromText(name), n]))
+}
+
+/** The counters of some groups in these queues, or in all: one index lookup for each pair. */
+export async function readGroupCells(
+  connection: PostgresConnection,
+  groups: readonly string[],
+  queues: readonly number[] | undefined,
+): Promise<{ group: string; cell: Cell; n: number }[]> {
+  // OFFSET 0 keeps the planner from joining the whole table instead.
+  const sql = `SELECT c.queue, c.name, c.code, sum(c.n)::bigint
+    FROM unnest(coalesce($2::int[], ARRAY(SELECT id FROM @queues))) AS q(id)
+    CROSS JOIN unnest($3::text[]) AS g(name) CROSS JOIN LATERAL (
+      SELECT queue, name, code, n FROM @counters
+      WHERE kind = $1 AND queue = q.id AND name = g.name COLLATE "C" OFFSET 0) AS c
+    GROUP BY 1, 2, 3 HAVING sum(c.n) <> 0`
+  const names = [...new Set(groups)].map(toText)
+  const among = queues ? [...new Set(queues)] : null
+  const rows = await connection.read(sql, [counter.group, among, names])
+  return (rows as [number, string, number, number][]).map(([queue, name, code, n]) => ({
+    group: fromText(name),
+    cell: partsOf(queue * codesPerQueue + code),
+    n,
+  }))
 }
 
 export async function readTotals(
@@ -122,7 +195,7 @@ export async function writeTotals(
   const work = async (tx: Transaction): Promise<void> => {
     const keys = [counter.total, all.map(({ queue }) => queue), all.map(({ code }) => code)]
     void tx.rows(dropTotals, keys)
-    void addDeltas(tx, slot, all)
+    writeDeltas(tx, slot, all)
   }
   await connection.transaction('cold', work, { repeatable: true })
 }
@@ -187,7 +260,7 @@ async function merge(tx: Transaction, slot: number, keys: Key[]): Promise<void> 
     else addTo(sum, { n, retries, maxRetries, backoffMs })
   }
   const left = [...sums.values()].filter(({ n }) => n !== 0)
-  if (left.length > 0) void addDeltas(tx, slot, left)
+  writeDeltas(tx, slot, left)
 }
 
 /**

@@ -171,6 +171,9 @@ async function countMonth(connection: PostgresConnection, month: string): Promis
   return counted
 }
 
+const expectInMonth = `INSERT INTO @bodies (id, origin, origin_crc, bytes_crc)
+  SELECT DISTINCT id::uuid, '', 0, 0 FROM @deps WHERE id >= $1 AND id < $2 ON CONFLICT DO NOTHING`
+
 async function dropTables(
   tx: Transaction,
   connection: PostgresConnection,
@@ -184,8 +187,10 @@ async function dropTables(
   await excludeOthers(tx)
   if ((await tx.rows(changes))[0]![0] !== seen) return undefined
   const names = partitionedTables.map((table) => `@${tableOf(table, month)}`)
-  void tx.rows('DELETE FROM @deps WHERE letter >= $1 AND letter < $2', boundsOf(month))
+  void tx.rows('DELETE FROM @deps WHERE letter >= $1::uuid AND letter < $2::uuid', boundsOf(month))
   void tx.rows(`DROP TABLE ${names.join(', ')}`)
-  writeDeltas(tx, slot, deltas)
+  // Others may wait for letters of the month: see `waits.ts`.
+  void tx.rows(expectInMonth, boundsOf(month))
+  writeDeltas(tx, slot, deltas.changed())
   return 'here'
 }

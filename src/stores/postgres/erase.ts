@@ -1,33 +1,43 @@
-import { isActiveCode } from '../rows/codes.ts'
-import { tagsOf } from '../rows/rest.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
-import type { Entry } from './rows.ts'
-import { toText } from './text.ts'
-import type { WriteSet } from './write-set.ts'
+import { isActiveCode } from '../rows/codes.ts'
+import { countMoves } from './counters.ts'
+import { codeOf } from './rows.ts'
+import { joinIds } from './text.ts'
+import { expectAgain, type Lane } from './waits.ts'
 
-const drop = `WITH a AS (DELETE FROM @bodies WHERE id = ANY($1::text[])),
-    b AS (DELETE FROM @edits WHERE id = ANY($1::text[])),
-    c AS (DELETE FROM @history WHERE id = ANY($1::text[])),
-    d AS (DELETE FROM @deps WHERE letter = ANY($1::text[]))
-  DELETE FROM @letters WHERE id = ANY($1::text[])`
+/** Deletes letters with everything that belongs to them, and counts them. */
+const eraseStatement = `WITH e AS (
+    DELETE FROM @letters l WHERE l.id = ANY($1::uuid[])
+    RETURNING l.id, l.queue, ${codeOf('l')} AS old_code, NULL::int AS new_code, l.fingerprint AS old_group,
+      NULL::text AS new_group, l.tags AS old_tags, NULL::text[] AS new_tags, l.priority, l.retries, l.backoff_ms,
+      l.lane, l.state, l.depended),
+  b AS (DELETE FROM @bodies WHERE id = ANY($1::uuid[])),
+  w AS (DELETE FROM @deps WHERE letter = ANY($1::uuid[])),
+  t AS (DELETE FROM @tags t USING (SELECT id, unnest(old_tags) AS tag FROM e) AS x
+    WHERE t.tag = x.tag AND t.id = x.id AND t.id = ANY($1::uuid[])),
+  f AS (DELETE FROM @groups f USING e WHERE f.fingerprint = e.old_group AND f.id = e.id AND f.id = ANY($1::uuid[])),
+  ${countMoves({ from: 'e', actions: '$2::int[]', slot: '$3' })}
+  SELECT id, queue, lane, state, depended FROM e`
 
 /**
- * Deletes locked letters with everything that belongs to them. Without an action, nothing is added
- * to the totals.
+ * Deletes locked letters. Without an action, nothing is added to the totals. Returns the lanes that
+ * lost an active letter.
  */
-export function erase(
+export async function erase(
   tx: Transaction,
-  writes: WriteSet,
-  going: readonly Entry[],
+  ids: readonly string[],
+  slot: number,
   action?: number,
-): void {
-  if (going.length === 0) return
-  void tx.rows(drop, [going.map(({ row }) => toText(row.id))])
-  for (const { row, queue } of going) {
-    const tags = tagsOf(row)
-    for (const tag of tags) writes.untag(tag, row.id)
-    writes.deltas.count(queue, row, tags, -1)
-    if (action !== undefined) writes.deltas.total(queue, action, row)
-    if (row.lane !== null && isActiveCode(row.state)) writes.changeLane(queue, row.lane)
-  }
+): Promise<Lane[]> {
+  if (ids.length === 0) return []
+  const actions = action === undefined ? '{}' : `{${action}}`
+  const rows = await tx.rows(eraseStatement, [joinIds(ids), actions, slot])
+  const gone = rows as [string, number, string | null, number, boolean][]
+  expectAgain(
+    tx,
+    gone.flatMap(([id, , , , depended]) => (depended ? [id] : [])),
+  )
+  return gone.flatMap(([, queue, lane, state]) =>
+    lane !== null && isActiveCode(state) ? [{ queue, lane }] : [],
+  )
 }

@@ -1,5 +1,7 @@
 import type { LetterFilter } from '../../letter/query.ts'
-import type { Cell } from '../rows/codes.ts'
+import { reasonCode, type Cell } from '../rows/codes.ts'
+import { isLetterId } from '../../letter/letter-id.ts'
+import { encodeTime } from '../rows/times.ts'
 import { among, cellCodes, listed, passes, type CellCodes } from '../rows/tally.ts'
 import { metadataTexts, sourceKey } from '../rows/source-key.ts'
 import type { StoreContext } from './context.ts'
@@ -31,37 +33,31 @@ export function conditionOf(filter: LetterFilter, codes: Codes, values: unknown[
   const oneOf = (column: string, wanted: number[] | undefined): void => {
     if (wanted) parts.push(`l.${column} = ANY(${put(wanted)}::int[])`)
   }
-  const named = (column: string, wanted: string | string[] | undefined): void => {
-    if (wanted !== undefined)
-      parts.push(`l.${column} = ANY(${put(listed(wanted).map(toText))}::text[])`)
+  const named = (column: string, wanted: string | undefined): void => {
+    if (wanted !== undefined) parts.push(`l.${column} = ${put(toText(wanted))}::text`)
   }
   const before = (column: string, limit: string | undefined, sign = '<'): void => {
-    if (limit !== undefined) parts.push(`l.${column} ${sign} ${put(limit)}::text`)
+    if (limit !== undefined) parts.push(`l.${column} ${sign} ${put(encodeTime(limit))}::bigint`)
   }
   oneOf('queue', codes.queues)
   oneOf('state', codes.states)
   oneOf('category', codes.categories)
   oneOf('priority', codes.priorities)
   oneOf('policy', codes.policies)
-  named('id', filter.ids)
-  named('reason', filter.reason)
-  named('fingerprint', filter.group)
+  if (filter.ids) parts.push(`l.id = ANY(${put(filter.ids.filter(isLetterId))}::uuid[])`)
+  if (filter.reason !== undefined) oneOf('reason', [reasonCode(filter.reason)])
+  if (filter.group !== undefined)
+    parts.push(`l.fingerprint = ANY(${put(listed(filter.group).map(toText))}::text[])`)
   named('lane', filter.lane)
   named('tenant', filter.tenant)
   named('source_id', filter.sourceId === undefined ? undefined : sourceKey(filter.sourceId))
-  for (const text of metadataTexts(filter)) parts.push(`strpos(l.rest, ${put(text)}::text) > 0`)
-  if (filter.tag !== undefined)
-    parts.push(
-      `EXISTS (SELECT 1 FROM @tags t WHERE t.tag = ${put(toText(filter.tag))}::text AND t.id = l.id)`,
-    )
-  before('dead_lettered_at', filter.since, '>=')
-  before('dead_lettered_at', filter.until)
+  for (const text of metadataTexts(filter)) parts.push(`strpos(l.metadata, ${put(text)}::text) > 0`)
+  if (filter.tag !== undefined) parts.push(`${put(toText(filter.tag))}::text = ANY(l.tags)`)
+  before('captured_at', filter.since, '>=')
+  before('captured_at', filter.until)
   before('settled_at', filter.settledBefore)
   before('expires_at', filter.expiresBefore)
-  if (filter.dependent !== undefined)
-    parts.push(
-      `${filter.dependent ? '' : 'NOT '}EXISTS (SELECT 1 FROM @deps d WHERE d.letter = l.id)`,
-    )
+  if (filter.dependent !== undefined) parts.push(`l.unmet ${filter.dependent ? '>' : '='} 0`)
   return parts.length > 0 ? parts.map((part) => `coalesce(${part}, false)`).join(' AND ') : 'true'
 }
 
@@ -98,5 +94,5 @@ export async function preselectText(
   // The Kelvin sign and the dotted capital I are the only characters that fold to ASCII.
   const folding = put('[\u212a\u0130]')
   const odd = (column: string): string => `${column} ~ ${folding}::text`
-  return `(${queue} OR ${['l.rest', 'b.origin'].flatMap((column) => [has(column), odd(column)]).join(' OR ')})`
+  return `coalesce(${queue} OR ${['l.failure', 'b.origin'].flatMap((column) => [has(column), odd(column)]).join(' OR ')}, false)`
 }

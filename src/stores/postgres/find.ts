@@ -1,222 +1,202 @@
-import { matches } from '../../letter/query.ts'
+import { RedriveError } from '../../errors.ts'
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
+import { matches, type LetterFilter, type Order } from '../../letter/query.ts'
+import type { Cells } from '../../backends/postgres/query.ts'
+import { decodeLetter, decodeSummary, type LoadedLetter } from '../rows/decode.ts'
+import { isLetterId } from '../../letter/letter-id.ts'
+import { states } from '../rows/codes.ts'
+import {
+  keyless,
+  narrowRanges,
+  planStages,
+  readPage,
+  timeKey,
+  type Found,
+  type Stage,
+  type Step,
+  type StepRequest,
+} from '../rows/plan.ts'
+import { needsReading, sourceKey } from '../rows/source-key.ts'
 import type { Place, Search } from '../search.ts'
-import { unpack, unpackSummary } from '../rows/unpack.ts'
-import { needsReading } from '../rows/source-key.ts'
 import type { StoreContext } from './context.ts'
 import { readCells } from './counters.ts'
-import { isCountable } from '../rows/tally.ts'
-import { codesOf, conditionOf, preselectText } from './filter.ts'
-import type { Transaction } from '../../backends/postgres/transaction.ts'
-import { readLetters } from './read-letters.ts'
-import { isDue, keyless, rangeSetsOf, type Key, type FilterQuery, type RangeSet } from './ranges.ts'
-import { fromText, toText } from './text.ts'
+import { cellTest, codesOf, type Codes } from './filter.ts'
+import { loadLetter, queueIn, type Extent } from './rows.ts'
+import { firstCell, idCell, keylessMs, stepStatement } from './step.ts'
+import { toText } from './text.ts'
 
-/** An index entry of a letter, and whether it matches the filter. */
-export interface IndexEntry extends Place {
-  size: number
-  fits: boolean
+/** The maximum number of letters to sort where an index finds them in another order. */
+const maxPoints = 1000
+/** Up to this number of candidates, reading all of them is faster than a narrower index. */
+const maxCandidates = 2000
+
+/** A filter with an order, and the index ranges to read. */
+export interface Query {
+  filter: LetterFilter
+  order: Order
+  codes: Codes
+  stages: Stage<number>[]
 }
 
-export interface SearchStep {
-  /** The entries that match, in order; where `needsReading` is true, those that may match. */
-  entries: IndexEntry[]
-  /** Where the next step continues. Absent at the end. */
-  next?: Place
-}
-
-/** Entries that one step reads. Reading whole letters costs more than reading columns. */
-const stepEntries = 1000
-const readStepEntries = 300
-/** The least number of entries read from a range. */
-const leastOfRange = 16
-
-/** A page ends early past this number of payload bytes: it may always be shorter than its limit. */
-const maxPageBytes = 32 * 2 ** 20
-
-/** Resolves the filter once for all steps of a search. */
-export async function resolveFilter(
+export async function planQuery(
   context: StoreContext,
-  { filter, order }: Pick<Search, 'filter' | 'order'>,
-): Promise<FilterQuery> {
-  return { filter, order, codes: await codesOf(context, filter) }
+  filter: LetterFilter,
+  order: Order,
+): Promise<Query> {
+  const codes = await codesOf(context, filter)
+  const ids = await findIds(context, filter)
+  const queues = codes.queues ?? (ids ? [] : [...(await context.queues.all()).values()])
+  const preferNarrow = !ids && narrowRanges(filter) !== undefined && (await isWide(context, codes))
+  const wanted = codes.states ?? [...states.keys()]
+  const stages = planStages({ filter, order, queues, states: wanted, ids, preferNarrow })
+  return { filter, order, codes, stages }
 }
 
-/**
- * One bounded step of a search. Each step starts at a position in the order, so that a letter is
- * seen once, at its position, however long the search takes and whatever moves meanwhile. The
- * counts select the ranges to read. They are read in the same snapshot: otherwise a letter that
- * moves into an empty range would be missed.
- */
-export function searchStep(
+async function isWide({ connection }: StoreContext, codes: Codes): Promise<boolean> {
+  const passes = cellTest(codes)
+  const cells = await readCells((sql, values) => connection.read(sql, values))
+  return cells.reduce((sum, [cell, n]) => (passes(cell) ? sum + n : sum), 0) > maxCandidates
+}
+
+/** The ids, if they are given or an index shows that they are few. */
+async function findIds(
+  { connection }: StoreContext,
+  { ids, sourceId, expiresBefore }: LetterFilter,
+): Promise<string[] | undefined> {
+  if (ids) return ids.filter(isLetterId)
+  const few = async (end: string, value: unknown): Promise<string[] | undefined> => {
+    const sql = `SELECT id FROM @letters WHERE ${end} LIMIT $2`
+    const found = await connection.read(sql, [value, maxPoints + 1])
+    return found.length > maxPoints ? undefined : found.map(([id]) => id as string)
+  }
+  if (sourceId !== undefined) {
+    const points = await few('source_id = $1 ORDER BY source_id, id', toText(sourceKey(sourceId)))
+    if (points) return points
+  }
+  if (expiresBefore === undefined) return undefined
+  return few('expires_at < $1 ORDER BY expires_at, id', Date.parse(expiresBefore))
+}
+
+type Item = DeadLetter | LetterSummary
+
+/** Reads a page. */
+export async function find(
   context: StoreContext,
-  query: FilterQuery,
+  { filter, order, limit, after, whole }: Search,
+): Promise<{ items: Item[]; next?: Place }> {
+  checkPlace(after, order)
+  const query = await planQuery(context, filter, order)
+  const extent = whole ? 'whole' : 'summary'
+  const read = readerOf<Item>(filter, whole ? decodeLetter : decodeSummary)
+  const page = readPage<number, Item>(query.stages, { limit, ...(after ? { after } : {}) })
+  let step = page.next()
+  while (!step.done) step = page.next(await readStep(context, query, step.value, extent, read))
+  return step.value
+}
+
+/** A cursor is not trusted. */
+function checkPlace(after: Place | undefined, order: Order): void {
+  if (!after) return
+  const isById = order === 'newest' || order === 'oldest'
+  const hasKey = isById || after.key === keyless || /^\d{1,16}$/.test(after.key)
+  if (!isLetterId(after.id) || !hasKey)
+    throw new RedriveError('INVALID_INPUT', `cursor is not a cursor of order ${order}`)
+}
+
+/** Reads all letters that match, in bounded steps, between which other calls run. */
+export async function* scanLetters(
+  context: StoreContext,
+  query: Query,
   wanted: number,
-  after: Place | undefined,
-): Promise<SearchStep> {
-  const search = async (tx: Transaction): Promise<SearchStep> => {
-    const cells = query.filter.ids ? [] : await readCells((sql, values) => tx.rows(sql, values))
-    const counted = { ...query, cells }
-    const entries: IndexEntry[] = []
-    for (const rangeSet of await rangeSetsOf(tx, counted, after)) {
-      const { read, next } = await readRangeSet(context, tx, counted, rangeSet, wanted)
-      entries.push(...read.filter(({ fits }) => fits))
-      if (next) return { entries, next }
-    }
-    return { entries }
-  }
-  return context.connection.transaction('cold', search, { snapshot: true })
+): AsyncGenerator<LetterSummary[]> {
+  const read = readerOf(query.filter, decodeSummary)
+  yield* scan(query, (stage, after) =>
+    readStep(context, query, { stage, after, wanted }, 'summary', read),
+  )
 }
 
-const keys: Record<Key, { key: string; order: string; after: string }> = {
-  id: { key: 'l.id', order: 'l.id', after: '' },
-  none: { key: `'${keyless}'`, order: 'l.id', after: '' },
-  due: { key: "lpad(l.due_at::text, 16, '0')", order: 'l.due_at, l.id', after: '(l.due_at, l.id)' },
-  settled: { key: 'l.settled_at', order: 'l.settled_at, l.id', after: '(l.settled_at, l.id)' },
-  mixed: { key: '', order: '', after: '' },
-}
-
-/**
- * The sort key where letters are found by id but ordered by a time; letters without that time come
- * last.
- */
-function mixedKey(order: FilterQuery['order']): (typeof keys)[Key] {
-  const key =
-    order === 'due'
-      ? `CASE WHEN ${isDue} THEN lpad(l.due_at::text, 16, '0') ELSE '${keyless}' END`
-      : `coalesce(l.settled_at, '${keyless}')`
-  return { key, order: `(${key}) COLLATE "C", l.id`, after: `((${key}) COLLATE "C", l.id)` }
-}
-
-/**
- * Reads the start of every range, and merges the entries up to the end of the first range that was
- * not read completely.
- */
-async function readRangeSet(
+/** Reads the ids of all letters that match, in bounded steps. */
+export async function* scanIds(
   context: StoreContext,
-  tx: Transaction,
-  query: FilterQuery,
-  rangeSet: RangeSet,
+  query: Query,
   wanted: number,
-): Promise<{ read: IndexEntry[]; next?: Place }> {
-  const { lists, down } = rangeSet
-  const ranges = lists.length === 0 ? 1 : lists[0]!.length
-  if (ranges === 0) return { read: [] }
-  const most = needsReading(query.filter) ? readStepEntries : stepEntries
-  const share = Math.max(leastOfRange, Math.ceil(most / ranges))
-  const chunk = isCountable(query.filter) ? Math.min(wanted, share * 2) : share
-  const { sql, values } = await statementOf(context, query, rangeSet, chunk)
-  const counts = new Map<number, { n: number; last: IndexEntry }>()
-  const entries = (await tx.rows(sql, values)).map((cells) => {
-    const [key, id, size, fits, range] = cells as [string, string, number, boolean, number]
-    const entry = { key: rangeSet.key === 'id' ? fromText(key) : key, id: fromText(id), size, fits }
-    counts.set(range, { n: (counts.get(range)?.n ?? 0) + 1, last: entry })
-    return entry
-  })
-  const before = (a: IndexEntry, b: IndexEntry): number => order(a, b, down)
-  const ends = [...counts.values()].filter(({ n }) => n === chunk).map(({ last }) => last)
-  const [end] = ends.sort(before)
-  entries.sort(before)
-  if (!end) return { read: entries }
-  return {
-    read: entries.filter((entry) => before(entry, end) <= 0),
-    next: { key: end.key, id: end.id },
+): AsyncGenerator<string[]> {
+  const whole = readerOf(query.filter, decodeSummary)
+  const isRead = needsReading(query.filter)
+  const read: Reader<string> = (cells, nameOf) =>
+    isRead ? whole(cells, nameOf)?.id : (cells[idCell] as string)
+  yield* scan(query, (stage, after) =>
+    readStep(context, query, { stage, after, wanted }, isRead ? 'summary' : 'ids', read),
+  )
+}
+
+async function* scan<T>(
+  { stages }: Query,
+  read: (stage: Stage<number>, after: Place | undefined) => Promise<Step<T>>,
+): AsyncGenerator<T[]> {
+  for (const stage of stages) {
+    let after: Place | undefined
+    do {
+      const { found, next } = await read(stage, after)
+      if (found.length > 0) yield found.map(({ item }) => item)
+      after = next
+    } while (after)
   }
 }
 
-/** Compares by key, then by id; in the order `newest` the key is the id. */
-function order(a: IndexEntry, b: IndexEntry, down: boolean): number {
-  const up = a.key < b.key || (a.key === b.key && a.id < b.id) ? -1 : a.id === b.id ? 0 : 1
-  return down ? -up : up
+/** Reads a letter from the cells of a step. Undefined: it does not match. */
+type Reader<T> = (cells: Cells, nameOf: (queue: number) => string) => T | undefined
+
+function readerOf<T extends Item>(
+  filter: LetterFilter,
+  decode: (loaded: LoadedLetter) => T,
+): Reader<T> {
+  return (cells, nameOf) => {
+    const item = decode(loadLetter(cells, nameOf(queueIn(cells, firstCell)), firstCell))
+    return stillMatches(item, filter) ? item : undefined
+  }
 }
 
-async function statementOf(
+/**
+ * One bounded step, in one statement. It returns the letters that match up to the end of the first
+ * range that was not read completely.
+ */
+async function readStep<T>(
   context: StoreContext,
-  query: FilterQuery,
-  rangeSet: RangeSet,
-  chunk: number,
-): Promise<{ sql: string; values: unknown[] }> {
-  const { lists, after, down } = rangeSet
-  const values: unknown[] = []
-  const put = (value: unknown): string => `$${values.push(value)}`
-  const { text } = query.filter
-  const from =
-    lists.length === 0
-      ? '(SELECT 1 AS n) AS r'
-      : `unnest(${lists.map((list) => `${put(list)}::int[]`).join(', ')}) WITH ORDINALITY
-         AS r(${['a', 'b', 'c'].slice(0, lists.length).join(', ')}, n)`
-  const by = rangeSet.key === 'mixed' ? mixedKey(query.order) : keys[rangeSet.key]
-  const sign = down ? '<' : '>'
-  const where = [rangeSet.where(put)]
-  if (after && by.after === '') where.push(`l.id ${sign} ${put(toText(after.id))}::text`)
-  else if (after) {
-    const key =
-      rangeSet.key === 'due' ? `${put(Number(after.key))}::bigint` : `${put(after.key)}::text`
-    where.push(`${by.after} > (${key}, ${put(toText(after.id))}::text)`)
+  { filter, order, codes }: Query,
+  request: StepRequest<number>,
+  extent: Extent | 'ids',
+  read: Reader<T>,
+): Promise<Step<T>> {
+  const { stage } = request
+  if (stage.ranges.length === 0) return { found: [] }
+  const statement = await stepStatement(context, { filter, order, codes, request, extent })
+  const rows = await context.connection.read(statement.sql, statement.values)
+  const fitting = extent === 'ids' ? [] : rows.filter(([, fits]) => fits)
+  const nameOf = await context.queues.names(fitting.map((cells) => queueIn(cells, firstCell)))
+  const found: Found<T>[] = []
+  for (const cells of rows) {
+    const [isEnd, fits, key, size, id] = cells as [boolean, boolean, unknown, number, string]
+    const place = { key: keyOf(stage, key, id), id }
+    const item = fits ? read(cells, nameOf) : undefined
+    if (item) found.push({ place, item, bytes: extent === 'whole' ? size : 0 })
+    if (isEnd || (rows.length === statement.limit && cells === rows.at(-1)))
+      return { found, next: place }
   }
-  const fits = [conditionOf(query.filter, query.codes, values)]
-  if (rangeSet.key === 'due') fits.push(`(${isDue})`)
-  if (text !== undefined) fits.push(await preselectText(context, text, values))
-  const bodies = text === undefined ? '' : 'LEFT JOIN @bodies b ON b.id = l.id'
-  const sql = `SELECT s.key, s.id, s.size, s.fits, r.n::int FROM ${from} CROSS JOIN LATERAL (
-      SELECT ${by.key} AS key, l.id, l.size, ${fits.join(' AND ')} AS fits FROM @letters l ${bodies}
-      WHERE ${where.join(' AND ')} ORDER BY ${by.order} ${down ? 'DESC' : ''} LIMIT ${put(chunk)}) AS s`
-  return { sql, values }
+  return { found }
 }
 
-export interface Found {
-  items: (DeadLetter | LetterSummary)[]
-  next?: Place
+function keyOf({ key: kind }: Stage<number>, key: unknown, id: string): string {
+  if (kind === 'id') return id
+  return kind === 'none' || key === keylessMs ? keyless : timeKey(key as number)
 }
 
 /**
- * Reads a page, in as many steps as necessary. One letter more than the limit is searched, to know
- * whether there is a next page.
+ * Columns decide, except where the letter must be read. A corrupt letter is listed where it was
+ * found.
  */
-export async function find(context: StoreContext, search: Search): Promise<Found> {
-  const { filter, limit, whole } = search
-  const query = await resolveFilter(context, search)
-  const items: Found['items'] = []
-  let { after } = search
-  let last: Place | undefined
-  let bytes = 0
-  for (;;) {
-    const step = await searchStep(context, query, limit + 1 - items.length, after)
-    // Loads as many letters as may be needed at once, within the byte limit of a page.
-    for (let start = 0; start < step.entries.length;) {
-      let end = start
-      let loading = bytes
-      while (
-        end < step.entries.length &&
-        end - start <= limit - items.length &&
-        loading <= maxPageBytes
-      )
-        loading += whole ? step.entries[end++]!.size : (end++, 0)
-      const entries = step.entries.slice(start, end)
-      const ids = entries.map(({ id }) => id)
-      const letters = await readLetters(context, ids, whole ? 'whole' : 'summary')
-      for (const entry of entries) {
-        const kept = letters.get(entry.id)
-        const item = kept && (whole ? unpack(kept) : unpackSummary(kept))
-        if (!item || !stillMatches(item, filter)) continue
-        if (items.length === limit || (bytes > maxPageBytes && last)) return { items, next: last! }
-        bytes += whole ? entry.size : 0
-        items.push(item)
-        last = { key: entry.key, id: entry.id }
-      }
-      start = end
-      if (start < step.entries.length && bytes > maxPageBytes && last) return { items, next: last }
-    }
-    if (!step.next) return { items }
-    after = step.next
-  }
-}
-
-/**
- * Whether a letter that was found still matches when it is read. A corrupt letter is listed where
- * it was found.
- */
-function stillMatches(item: DeadLetter | LetterSummary, filter: Search['filter']): boolean {
+function stillMatches(item: Item, filter: LetterFilter): boolean {
+  if (!needsReading(filter)) return true
   if (item.corrupt === undefined) return matches(item, filter)
   return filter.text === undefined || matches(item, { state: item.state, text: filter.text })
 }

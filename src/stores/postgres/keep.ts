@@ -1,94 +1,90 @@
-import { unpackStored } from '../rows/stored.ts'
-import { isEdited } from '../rows/rest.ts'
-import { rowOf } from '../rows/row.ts'
-import { isActiveCode } from '../rows/codes.ts'
-import type { PackedLetter } from '../rows/form.ts'
 import type { KeepResult, StoredLetter } from '../../store.ts'
-import { candidateOf, resolveDependencies, type Candidate } from './add.ts'
-import { keepEdits, lockLetters } from './apply.ts'
-import type { StoreContext } from './context.ts'
-import { erase } from './erase.ts'
-import { writeRelated, insertLetters, isResolvedRow } from './insert.ts'
-import type { Transaction } from '../../backends/postgres/transaction.ts'
-import { laneLock, lock, lockLanes, lockMissing } from './locks.ts'
-import { readLetters } from './read-letters.ts'
-import { entryOf, type Entry } from './rows.ts'
-import { fromText, toText } from './text.ts'
 import { StateChanged } from '../../backends/postgres/errors.ts'
-import { findDependents, lockForWaiting } from './waits.ts'
-import { WriteSet } from './write-set.ts'
+import type { Transaction } from '../../backends/postgres/transaction.ts'
+import { at } from '../rows/columns.ts'
+import { decodeLetter, decodeOriginal, type LoadedLetter } from '../rows/decode.ts'
+import { encodeLetter, factsOf } from '../rows/encode.ts'
+import { writeEdits } from './apply.ts'
+import { isAnyDue, type StoreContext } from './context.ts'
+import { erase } from './erase.ts'
+import { newLetterOf, type NewLetter } from './insert.ts'
+import { lock, lockLanes } from './locks.ts'
+import { readLetters } from './read-letters.ts'
+import { laneLocksOf, lanesOf, storeFresh } from './store-fresh.ts'
+import { fromText, joinIds } from './text.ts'
+import { settleLanes } from './waits.ts'
 
 /** A letter from another store: as captured, and the bytes of the edited payload. */
 export interface Incoming {
-  packed: PackedLetter
+  letter: NewLetter
+  queueName: string
+  dependsOn: readonly string[]
   edit: Uint8Array | null
+}
+
+export function incomingOf({ letter, original, waitsFor = [] }: StoredLetter): Incoming {
+  const stored = newLetterOf(encodeLetter(original ? { ...letter, payload: original } : letter))
+  if (original) {
+    stored.row[at.edit] = JSON.stringify(factsOf(letter.payload))
+    stored.size = letter.payload.bytes.byteLength
+  }
+  return {
+    letter: stored,
+    queueName: letter.queue,
+    dependsOn: letter.dependsOn ? [...new Set(waitsFor)] : [],
+    edit: original ? letter.payload.bytes : null,
+  }
 }
 
 /** Stores letters with distinct ids unchanged, in one transaction. */
 export async function keep(
   context: StoreContext,
-  letters: readonly Incoming[],
+  wanted: readonly Incoming[],
 ): Promise<KeepResult[]> {
-  const numbers = await context.queues.numbers(letters.map(({ packed }) => packed[1]))
-  const candidates = letters.map(({ packed, edit }) => {
-    const one = candidateOf(packed, numbers.get(packed[1])!, rowOf(packed[0]), undefined)
-    return edit ? { ...one, size: edit.byteLength } : one
-  })
+  const numbers = await context.queues.numbers(wanted.map(({ queueName }) => queueName))
+  for (const { letter, queueName } of wanted) letter.queue = numbers.get(queueName)!
   await context.queues.ranges(
-    candidates.map(({ queue, row }) => ({ queue, priority: row.priority })),
+    wanted.map(({ letter }) => ({
+      queue: letter.queue,
+      priority: letter.row[at.priority] as number,
+    })),
   )
-  const edits = new Map(
-    letters.flatMap(({ edit }, at) => (edit ? [[candidates[at]!.row.id, edit]] : [])),
+  const { results, dueTimes } = await context.withSlot((slot) =>
+    context.connection.transaction('cold', (tx) => keepIn(context, tx, wanted, slot)),
   )
-  const { results, shouldWake } = await context.withSlot((slot) =>
-    context.connection.transaction('cold', (tx) => keepIn(context, tx, candidates, edits, slot)),
-  )
-  if (await shouldWake) context.wake()
+  if (isAnyDue(context, dueTimes)) context.wake()
   return results
 }
+
+const lockVersions =
+  'SELECT l.id, l.version FROM @letters l WHERE l.id = ANY($1::uuid[]) ORDER BY l.id FOR UPDATE'
 
 async function keepIn(
   context: StoreContext,
   tx: Transaction,
-  candidates: readonly Candidate[],
-  edits: ReadonlyMap<string, Uint8Array>,
+  wanted: readonly Incoming[],
   slot: number,
-): Promise<{ results: KeepResult[]; shouldWake: Promise<boolean> }> {
-  const ids = candidates.map(({ row }) => toText(row.id))
-  const unmet = candidates.flatMap((one) => one.unmet.map(toText))
-  if (unmet.length > 0) await lockForWaiting(tx, context.connection, unmet)
-  if (candidates.some(({ row }) => isResolvedRow(row)))
-    void lockMissing(tx, context.connection, 'resolve')
+): Promise<{ results: KeepResult[]; dueTimes: (number | null)[] }> {
+  // Copies, since a transaction that starts over needs the letters as they were given.
+  const all = wanted.map((one) => ({ ...one, letter: { ...one.letter, row: [...one.letter.row] } }))
+  const ids = joinIds(all.map(({ letter }) => letter.id))
   lockLanes(tx, context.connection, ids)
-  const lanes = candidates.flatMap(({ queue, row }) =>
-    row.lane !== null && isActiveCode(row.state) ? [laneLock(queue, toText(row.lane))] : [],
-  )
-  await lock(tx, context.connection, lanes)
-  const there = new Map<string, Entry>()
-  for (const cells of await tx.rows(lockLetters, [ids])) {
-    const entry = entryOf(cells)
-    there.set(entry.row.id, entry)
-  }
-  const gives = ({ row }: Candidate): boolean =>
-    (there.get(row.id)?.row.version ?? -1) < row.version
-  const fresh = candidates.filter(gives).map((one) => ({ ...one }))
-  const writes = new WriteSet()
-  erase(
+  await lock(tx, context.connection, laneLocksOf(all))
+  const versions = new Map((await tx.rows(lockVersions, [ids])) as [string, number][])
+  const isNewer = ({ letter }: Incoming): boolean =>
+    (versions.get(letter.id) ?? -1) < (letter.row[at.version] as number)
+  const fresh = all.filter(isNewer)
+  const replaced = fresh.map(({ letter }) => letter.id).filter((id) => versions.has(id))
+  const lanes = await erase(tx, replaced, slot)
+  const stored = await storeFresh(context, tx, fresh, slot, 'keep')
+  if (stored.inserted.size < fresh.length) throw new StateChanged('a letter came in between')
+  writeEdits(
     tx,
-    writes,
-    fresh.flatMap(({ row }) => there.get(row.id) ?? []),
+    fresh.flatMap(({ letter, edit }) => (edit ? [{ id: letter.id, bytes: edit }] : [])),
   )
-  await resolveDependencies(tx, fresh)
-  if ((await insertLetters(tx, fresh)).size < fresh.length)
-    throw new StateChanged('a letter came in between')
-  writeRelated(tx, writes, fresh)
-  keepEdits(
-    tx,
-    new Map(fresh.flatMap(({ row: { id } }) => (edits.has(id) ? [[id, edits.get(id)!]] : []))),
-  )
-  const waiting = await findDependents(tx, writes.resolved)
-  const { shouldWake } = await writes.flush(context, tx, slot, waiting)
-  return { results: candidates.map((one) => (gives(one) ? 'written' : 'conflict')), shouldWake }
+  const heads = await settleLanes(tx, [...lanes, ...stored.lanes, ...lanesOf(fresh)])
+  const results = all.map((one): KeepResult => (isNewer(one) ? 'written' : 'conflict'))
+  return { results, dueTimes: [...stored.dueTimes, ...heads] }
 }
 
 /** Reads letters with everything that `keep` needs. */
@@ -97,23 +93,38 @@ export async function stored(
   ids: readonly string[],
 ): Promise<StoredLetter[]> {
   const whole = await readLetters(context, ids, 'whole')
-  const rows = [...whole.values()].map(([values]) => rowOf(values))
-  const edited = rows.filter(isEdited).map(({ id }) => id)
+  const edited = [...whole].filter(([, { row }]) => row[at.edit] !== null).map(([id]) => id)
   const captured = await readLetters(context, edited, 'captured')
-  const waits = new Map<string, string[]>()
-  const waiting = rows.filter(({ dependent }) => dependent === 1).map(({ id }) => toText(id))
-  if (waiting.length > 0) {
-    const sql = 'SELECT letter, id FROM @deps WHERE letter = ANY($1::text[])'
-    for (const [letter, id] of (await context.connection.read(sql, [waiting])) as [
-      string,
-      string,
-    ][]) {
-      const key = fromText(letter)
-      waits.set(key, [...(waits.get(key) ?? []), fromText(id)])
-    }
-  }
+  const waits = await readWaits(context, [...whole.keys()])
   return ids.flatMap((id) => {
-    const kept = whole.get(id)
-    return kept ? [unpackStored(kept, captured.get(id) ?? null, waits.get(id) ?? [])] : []
+    const loaded = whole.get(id)
+    return loaded ? [storedOf(loaded, captured.get(id), waits.get(id))] : []
   })
+}
+
+async function readWaits(
+  { connection }: StoreContext,
+  ids: readonly string[],
+): Promise<Map<string, string[]>> {
+  const sql = 'SELECT letter, id FROM @deps WHERE letter = ANY($1::uuid[])'
+  const waits = new Map<string, string[]>()
+  if (ids.length === 0) return waits
+  for (const [letter, id] of (await connection.read(sql, [ids])) as [string, string][])
+    waits.set(letter, [...(waits.get(letter) ?? []), fromText(id)])
+  return waits
+}
+
+function storedOf(
+  loaded: LoadedLetter,
+  captured: LoadedLetter | undefined,
+  waitsFor: string[] | undefined,
+): StoredLetter {
+  const letter = decodeLetter(loaded)
+  const waits = waitsFor ? { waitsFor } : {}
+  if (!captured) return { letter, ...waits }
+  const original = decodeOriginal(captured)
+  if (original) return { letter, original, ...waits }
+  const { corrupt, ...rest } = letter
+  const why = 'the captured payload cannot be read'
+  return { letter: { ...rest, corrupt: corrupt ? `${corrupt}; ${why}` : why }, ...waits }
 }

@@ -33,26 +33,9 @@ export async function lock(
 
 const lockLanesOf = `SELECT pg_advisory_xact_lock(number) FROM (
   SELECT DISTINCT hashtextextended($1 || 'lane ' || queue || ' ' || lane, 0) AS number
-  FROM @letters WHERE id = ANY($2::text[]) AND lane IS NOT NULL ORDER BY 1) AS numbers`
+  FROM @letters WHERE id = ANY($2::uuid[]) AND lane IS NOT NULL ORDER BY 1) AS numbers`
 
-/** Takes the lane locks of these letters. A letter never changes its lane. */
-export function lockLanes(
-  tx: Transaction,
-  { schema }: PostgresConnection,
-  ids: readonly string[],
-): void {
+/** Takes the lane locks of letters, given as a list. A letter never changes its lane. */
+export function lockLanes(tx: Transaction, { schema }: PostgresConnection, ids: string): void {
   void tx.rows(lockLanesOf, [`redrive ${schema} `, ids])
-}
-
-/**
- * Transactions that add a dependency on a missing letter, and those that resolve letters, must see
- * each other. The former are few: each of them excludes all of the latter.
- */
-export function lockMissing(
-  tx: Transaction,
-  { schema }: PostgresConnection,
-  mode: 'wait' | 'resolve',
-): Promise<unknown> {
-  const take = mode === 'wait' ? 'pg_advisory_xact_lock' : 'pg_advisory_xact_lock_shared'
-  return tx.rows(`SELECT ${take}(hashtextextended($1, 0))`, [`redrive ${schema} missing`])
 }

@@ -3,12 +3,12 @@ import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { prepareSchema, readVersion, type Schema } from '../../backends/postgres/schema.ts'
 import type { StoreAddress } from './address.ts'
 import { partitionSetup, toPartitioned, readPartitions } from './partitions.ts'
-import { migrations, schemaVersion } from './schema.ts'
-import { fillSourceIds } from './source-ids.ts'
+import { migrations, schemaVersion, versionsBefore } from './schema.ts'
 
 const schemaOf = ({ schema }: PostgresConnection): Schema => ({
   key: 'schema',
   migrations,
+  versionsBefore,
   lock: `redrive ${schema} migration`,
 })
 
@@ -36,7 +36,6 @@ export async function prepare(
   const { allowUnsafe, schema, partitions } = address
   const parts = partitions ? { rewrite: toPartitioned, additions: partitionSetup(nowMs) } : {}
   await prepareSchema(connection, { ...schemaOf(connection), ...parts }, allowUnsafe)
-  await fillSourceIds(connection)
   const byMonth = (await readPartitions((sql) => connection.read(sql))) === 'month'
   if (partitions && !byMonth)
     throw new RedriveError(

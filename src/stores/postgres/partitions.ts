@@ -12,7 +12,7 @@ import { migrations } from './schema.ts'
  */
 
 /** Tables that are partitioned, each by the id of the letter. */
-export const partitionedTables = ['letters', 'bodies', 'edits', 'history', 'tags'] as const
+export const partitionedTables = ['letters', 'bodies', 'tags', 'groups'] as const
 
 /** Months that are created in advance, so that there is time for many tries. */
 const monthsAhead = 3
@@ -64,10 +64,10 @@ function addMonths(month: string, months: number): string {
 
 const startOf = (month: string): number => toMs(`${month}-01T00:00:00.000Z`)
 
-/** The beginning of the first id of a month. */
+/** The lowest id of a month. */
 function firstId(month: string): string {
   const time = startOf(month).toString(16).padStart(12, '0')
-  return `${time.slice(0, 8)}-${time.slice(8)}`
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
 }
 
 /** The inclusive lower bound and exclusive upper bound of the ids of a month. */

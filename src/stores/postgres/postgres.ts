@@ -1,25 +1,20 @@
-import { copyOf } from '../../letter/copy.ts'
 import { systemClock } from '../../clock/clock.ts'
 import { checkKeys } from '../../check/keys.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
-import type { Change } from '../../letter/moves.ts'
+import type { BulkMoves, Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
-import { toTimestamp } from '../../letter/time.ts'
-import { resolved } from '../rows/codes.ts'
+import { encodeChange, type RowChange } from '../rows/change.ts'
+import { decodeLetter, decodeOriginal } from '../rows/decode.ts'
 import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
 import { Lifetime } from '../lifetime.ts'
-import { pack } from '../rows/pack.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { searchOf } from '../search.ts'
-import { packStored } from '../rows/stored.ts'
-import { unpack, unpackOriginal } from '../rows/unpack.ts'
 import { PostgresConnection } from '../../backends/postgres/connection.ts'
 import { isRefusal } from '../../backends/postgres/errors.ts'
 import { inspect } from '../../backends/postgres/inspect.ts'
 import { Notifications } from '../../backends/postgres/notifications.ts'
 import type { Queryable } from '../../backends/postgres/query.ts'
-import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { Watchers } from '../../backends/watchers.ts'
 import type {
   AddResult,
@@ -29,6 +24,7 @@ import type {
   ClaimRequest,
   KeepResult,
   LeaseRef,
+  LetterVersion,
   Powers,
   Records,
   Store,
@@ -37,18 +33,21 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import { addIn, candidatesOf, type AddRequest } from './add.ts'
+import { addRequestOf } from './add.ts'
+import { Adder } from './adder.ts'
 import { storeAddressOf, type StoreAddress } from './address.ts'
-import { applyIn, renewIn, type Renewal } from './apply.ts'
+import { applyChanges, renewLeases, type Renewal } from './apply.ts'
+import { applyAll } from './bulk.ts'
 import type { StoreContext } from './context.ts'
-import { claimIn, queuesOf } from './claim.ts'
+import { claim } from './claim.ts'
 import { readTotals, writeTotals } from './counters.ts'
 import { dropBefore, type DroppedMonths } from './drop-months.ts'
 import { find } from './find.ts'
-import { keep, stored } from './keep.ts'
+import { incomingOf, keep, stored } from './keep.ts'
 import { findSchemaProblem, prepare } from './opening.ts'
 import { monthCreator } from './partitions.ts'
 import { optionKeys, type PostgresStoreOptions } from './options.ts'
+import { plannerSettings } from './planner.ts'
 import { QueueNames } from './queue-names.ts'
 import { readLetters } from './read-letters.ts'
 import { postgresRecords } from './records.ts'
@@ -80,10 +79,8 @@ export interface PostgresStore extends Store {
   dropBefore(month: string): Promise<DroppedMonths>
 }
 
-/** The maximum number of letters, changes or ids in one transaction. */
-const maxItems = 256
-/** Payload bytes that count as one more letter in a batch. */
-const bytesPerItem = 64 * 1024
+/** The maximum number of changes or ids in one statement. */
+const maxItems = 500
 
 /** A store in a schema of a Postgres database, for any number of processes and machines. */
 export function postgresStore(options: PostgresStoreOptions): PostgresStore {
@@ -102,12 +99,12 @@ class PostgresLetterStore implements PostgresStore {
   readonly records: Records
   readonly #address: StoreAddress
   readonly #connection: PostgresConnection
-  readonly #books: StoreContext
+  readonly #context: StoreContext
   readonly #notifications: Notifications
   readonly #watchers = new Watchers()
   readonly #slots: CounterSlots
-  readonly #adds: Batcher<AddRequest[], AddResult[]>
-  readonly #changes: Batcher<readonly Change[], ApplyResult[]>
+  readonly #adder: Adder
+  readonly #changes: Batcher<RowChange[], ApplyResult[]>
   readonly #renewals: Batcher<Renewal[], boolean[]>
   readonly #life = new Lifetime('postgres', {
     release: () => this.#connection.disconnect(),
@@ -120,7 +117,13 @@ class PostgresLetterStore implements PostgresStore {
     const own = options.clock
     this.#address = storeAddressOf(options)
     const address = this.#address
-    const connection = new PostgresConnection({ address, clock, tenant, separateSides: true })
+    const connection = new PostgresConnection({
+      address,
+      clock,
+      tenant,
+      separateSides: true,
+      plannerSettings,
+    })
     this.#connection = connection
     this.#notifications = new Notifications({
       connection,
@@ -129,7 +132,7 @@ class PostgresLetterStore implements PostgresStore {
       onNotification: () => this.#watchers.notify(),
     })
     this.#slots = new CounterSlots(connection, clock)
-    this.#books = {
+    this.#context = {
       connection,
       clock,
       queues: new QueueNames(connection),
@@ -139,7 +142,7 @@ class PostgresLetterStore implements PostgresStore {
     }
     this.records = postgresRecords((work) => this.#use(work))
     const batches = { maxInFlight: 2, maxBatchCost: maxItems }
-    this.#adds = new Batcher(batches, (calls) => runBatch(calls, (some) => this.#addAll(some)))
+    this.#adder = new Adder(this.#context)
     this.#changes = new Batcher(batches, (calls) => runBatch(calls, (some) => this.#applyAll(some)))
     this.#renewals = new Batcher({ maxInFlight: 1, maxBatchCost: maxItems }, (calls) =>
       runBatch(calls, (some) => this.#renewAll(some)),
@@ -148,8 +151,8 @@ class PostgresLetterStore implements PostgresStore {
 
   open(): Promise<void> {
     return this.#life.open(async () => {
-      this.#books.queues.forget()
-      const now = (): number => this.#books.clock.now()
+      this.#context.queues.forget()
+      const now = (): number => this.#context.clock.now()
       const byMonth = await prepare(this.#connection, this.#address, now())
       this.#createMonths = byMonth ? monthCreator(this.#connection, now) : undefined
       await this.#createMonths?.()
@@ -168,38 +171,13 @@ class PostgresLetterStore implements PostgresStore {
   add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     return this.#use(async () => {
       this.#startCreatingMonths()
-      const wanted = addRequestsOf(letters, capacity)
-      const send = (some: readonly AddRequest[]): Promise<AddResult[]> =>
-        this.#adds.call([...some], sumOf(some.map(costOf)))
-      return sendInParts(wanted, maxItems, send, costOf)
+      return this.#adder.add(letters, capacity)
     })
   }
 
   /** Runs in the background: months are created long before they are needed. */
   #startCreatingMonths(): void {
     if (this.#createMonths) void this.#life.track(this.#createMonths())
-  }
-
-  /** Adds the letters of several calls. */
-  async #addAll(calls: AddRequest[][]): Promise<AddResult[][]> {
-    const all = calls.flat()
-    const results = all.some(mayEvictOwnLetters)
-      ? await sendInParts(all, 1, (some) => this.#addSome(some))
-      : await this.#addSome(all)
-    return splitResults(results, calls)
-  }
-
-  async #addSome(wanted: readonly AddRequest[]): Promise<AddResult[]> {
-    const candidates = await candidatesOf(this.#books, wanted)
-    const { results, shouldWake } = await this.#write((tx, slot) =>
-      addIn(this.#books, tx, candidates, slot),
-    )
-    if (await shouldWake) this.#wake()
-    return results
-  }
-
-  #write<T>(work: (tx: Transaction, slot: number) => Promise<T>): Promise<T> {
-    return this.#slots.use((slot) => this.#connection.transaction('hot', (tx) => work(tx, slot)))
   }
 
   within(client: Queryable): Pick<Store, 'add'> {
@@ -211,7 +189,7 @@ class PostgresLetterStore implements PostgresStore {
             context,
             client,
             this.#notifications.channel,
-            addRequestsOf(letters, capacity),
+            letters.map((letter) => addRequestOf(letter, capacity)),
           )
         }),
     }
@@ -222,7 +200,7 @@ class PostgresLetterStore implements PostgresStore {
       const found = await readLetters(context, ids, 'whole')
       return ids.flatMap((id) => {
         const kept = found.get(id)
-        return kept ? [unpack(kept)] : []
+        return kept ? [decodeLetter(kept)] : []
       })
     })
   }
@@ -230,7 +208,7 @@ class PostgresLetterStore implements PostgresStore {
   original(id: string): Promise<Payload | undefined> {
     return this.#use(async (context) => {
       const kept = (await readLetters(context, [id], 'captured')).get(id)
-      return kept && unpackOriginal(kept)
+      return kept && decodeOriginal(kept)
     })
   }
 
@@ -262,10 +240,7 @@ class PostgresLetterStore implements PostgresStore {
 
   keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
     return this.#use((context) => {
-      const incoming = letters.map((one) => ({
-        packed: packStored(one),
-        edit: one.original ? one.letter.payload.bytes : null,
-      }))
+      const incoming = letters.map(incomingOf)
       const ids = new Set(letters.map(({ letter }) => letter.id))
       const most = ids.size === letters.length ? maxItems : 1
       return sendInParts(incoming, most, (some) => keep(context, some))
@@ -282,15 +257,7 @@ class PostgresLetterStore implements PostgresStore {
   claim(request: ClaimRequest): Promise<Claim> {
     return this.#use(async (context) => {
       checkLease(request.leaseMs)
-      const queues = await queuesOf(context, request)
-      const { letters, nextDueMs } = await this.#write((tx, slot) =>
-        claimIn(context, tx, request, queues, slot),
-      )
-      const next = await nextDueMs
-      const claimed = letters.map(unpack)
-      return next === undefined
-        ? { letters: claimed }
-        : { letters: claimed, nextDueAt: toTimestamp(next) }
+      return claim(context, request)
     })
   }
 
@@ -303,25 +270,25 @@ class PostgresLetterStore implements PostgresStore {
   }
 
   async #renewAll(calls: Renewal[][]): Promise<boolean[][]> {
-    const work = (tx: Transaction): Promise<boolean[]> => renewIn(this.#books, tx, calls.flat())
-    return splitResults(
-      await this.#connection.transaction('hot', work, { repeatable: true }),
-      calls,
-    )
+    return splitResults(await renewLeases(this.#context, calls.flat()), calls)
   }
 
   apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     return this.#use(() =>
-      sendInParts(changes, maxItems, (some) => this.#changes.call(copyOf(some), some.length)),
+      sendInParts(changes.map(encodeChange), maxItems, (some) =>
+        this.#changes.call([...some], some.length),
+      ),
     )
   }
 
-  async #applyAll(calls: (readonly Change[])[]): Promise<ApplyResult[][]> {
-    const { results, shouldWake } = await this.#write((tx, slot) =>
-      applyIn(this.#books, tx, calls.flat(), slot),
+  async #applyAll(calls: RowChange[][]): Promise<ApplyResult[][]> {
+    return splitResults(await applyChanges(this.#context, calls.flat()), calls)
+  }
+
+  applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]> {
+    return this.#use((context) =>
+      sendInParts(letters, maxItems, (some) => applyAll(this, context, some, moves)),
     )
-    if (await shouldWake) this.#wake()
-    return splitResults(results, calls)
   }
 
   remove(which: LetterFilter): Promise<number> {
@@ -370,24 +337,8 @@ class PostgresLetterStore implements PostgresStore {
   }
 
   #use<T>(work: (context: StoreContext) => T | Promise<T>): Promise<T> {
-    return this.#life.run(() => work(this.#books))
+    return this.#life.run(() => work(this.#context))
   }
 }
 
-function addRequestsOf(
-  letters: readonly DeadLetter[],
-  capacity: Capacity | undefined,
-): AddRequest[] {
-  return letters.map((letter) => ({ packed: pack(letter), capacity }))
-}
-
-function costOf({ packed }: AddRequest): number {
-  return 1 + Math.floor(packed[4].byteLength / bytesPerItem)
-}
-
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, n) => sum + n, 0)
-
-/** Whether making room may evict a letter that another letter of the batch adds or depends on. */
-const mayEvictOwnLetters = ({ packed, capacity }: AddRequest): boolean =>
-  capacity?.overflow === 'evict-resolved' &&
-  (packed[0][1] === resolved || packed[6]?.dependsOn !== undefined)

@@ -1,15 +1,8 @@
-import type { LoadedLetter } from '../rows/form.ts'
+import type { LoadedLetter } from '../rows/decode.ts'
+import { isLetterId } from '../../letter/letter-id.ts'
+import { at } from '../rows/columns.ts'
 import type { StoreContext } from './context.ts'
-import {
-  bodyColumns,
-  bodyTables,
-  entryColumns,
-  entryOf,
-  entryWidth,
-  keptOf,
-  type Extent,
-} from './rows.ts'
-import { toText } from './text.ts'
+import { loadedColumns, loadLetter, queueIn, type Extent } from './rows.ts'
 
 /** Ids in one statement. */
 const maxIds = 500
@@ -21,14 +14,16 @@ export async function readLetters(
   extent: Extent,
 ): Promise<Map<string, LoadedLetter>> {
   const found = new Map<string, LoadedLetter>()
-  const sql = `SELECT ${entryColumns('l')}, ${bodyColumns(extent)} FROM @letters l ${bodyTables(extent, '$1::text[]')}
-    WHERE l.id = ANY($1::text[])`
-  for (let start = 0; start < ids.length; start += maxIds) {
-    const rows = await connection.read(sql, [ids.slice(start, start + maxIds).map(toText)])
-    const entries = rows.map(entryOf)
-    const nameOf = await queues.names(entries.map(({ queue }) => queue))
-    for (const [at, entry] of entries.entries())
-      found.set(entry.row.id, keptOf(entry, nameOf(entry.queue), rows[at]!.slice(entryWidth)))
+  const sql = `SELECT ${loadedColumns('l', 'b', extent)} FROM @letters l
+    LEFT JOIN @bodies b ON b.id = l.id AND b.id = ANY($1::uuid[]) WHERE l.id = ANY($1::uuid[])`
+  const valid = ids.filter(isLetterId)
+  for (let start = 0; start < valid.length; start += maxIds) {
+    const rows = await connection.read(sql, [valid.slice(start, start + maxIds)])
+    const nameOf = await queues.names(rows.map((cells) => queueIn(cells)))
+    for (const cells of rows) {
+      const loaded = loadLetter(cells, nameOf(queueIn(cells)))
+      found.set(loaded.row[at.id] as string, loaded)
+    }
   }
   return found
 }

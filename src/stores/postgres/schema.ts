@@ -1,13 +1,15 @@
 /**
- * The statements that lead from each schema version to the next, in one transaction; `@` stands for
- * the schema. Existing schemas were created by these statements: append, and never edit.
+ * The statements that create the tables; `@` stands for the schema. Existing schemas were created
+ * by these statements: append, and never edit.
  *
- * `letters` has the columns that change, in one short row per letter. `bodies` has what never
- * changes after capture, so that a settle does not rewrite the payload. `wait` and `due_at` are
- * derived: why and until when a letter waits. `ranges` has every queue and priority that ever had a
- * letter, so that a claim knows which ranges to read. `counters` has the number of letters of each
- * kind and the lifetime totals, in many slots that add up, so that writers do not wait for each
- * other.
+ * `letters` has the columns that change, in one short row per letter; columns that are never null
+ * come first, the longest first, so that their positions are fixed. `bodies` has what never changes
+ * after capture, so that a settle does not rewrite the payload, and the bytes of an edit. Its
+ * primary key decides whether an id is new: see `insert.ts`. `ranges` has every queue and priority
+ * that ever had a letter, so that a claim knows which ranges to read. `counters` has the number of
+ * letters of each kind and the lifetime totals, in many slots that add up, so that writers do not
+ * wait for each other. Each index is named with the calls that need it. An update of a letter
+ * writes to all indexes of `letters`; `tags` and `groups` serve find by tag and by group.
  */
 export const migrations: readonly string[] = [
   `
@@ -18,63 +20,91 @@ export const migrations: readonly string[] = [
   CREATE TABLE @ranges (queue integer, priority smallint, PRIMARY KEY (queue, priority));
 
   CREATE TABLE @letters (
-    id text COLLATE "C" PRIMARY KEY,
-    state smallint NOT NULL,
-    priority smallint NOT NULL,
-    category smallint NOT NULL,
-    policy smallint NOT NULL,
-    reason text COLLATE "C",
-    fingerprint text COLLATE "C" NOT NULL,
+    id uuid PRIMARY KEY,
     version bigint NOT NULL,
     epoch bigint NOT NULL,
     retries bigint NOT NULL,
+    max_retries double precision NOT NULL,
     backoff_ms double precision NOT NULL,
-    retry_at text COLLATE "C",
-    settled_at text COLLATE "C",
-    expires_at text COLLATE "C",
-    dead_lettered_at text COLLATE "C" NOT NULL,
-    updated_at text COLLATE "C" NOT NULL,
+    captured_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    size bigint NOT NULL,
+    queue integer NOT NULL,
+    occurrences integer NOT NULL,
+    replays integer NOT NULL,
+    omitted integer NOT NULL,
+    unmet integer NOT NULL,
+    state smallint NOT NULL,
+    priority smallint NOT NULL,
+    category smallint NOT NULL,
+    severity smallint NOT NULL,
+    recoverability smallint NOT NULL,
+    policy smallint NOT NULL,
+    depended boolean NOT NULL,
+    due_at bigint,
+    retry_at bigint,
+    settled_at bigint,
+    expires_at bigint,
+    leased_until bigint,
+    budget_since bigint,
+    deferred_since bigint,
+    wait smallint,
+    reason smallint,
+    archived_from smallint,
+    fingerprint text COLLATE "C" NOT NULL,
+    history text COLLATE "C" NOT NULL,
     worker text COLLATE "C",
-    leased_until text COLLATE "C",
     lane text COLLATE "C",
     tenant text COLLATE "C",
-    dependent smallint NOT NULL,
-    tagged smallint NOT NULL,
-    entries bigint NOT NULL,
-    omitted bigint NOT NULL,
-    rest text COLLATE "C" NOT NULL,
-    crc bigint NOT NULL,
-    queue integer NOT NULL,
+    source_id text COLLATE "C",
     dedupe bytea,
-    wait smallint,
-    due_at bigint,
-    size bigint NOT NULL
-  ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
-  CREATE INDEX letters_list ON @letters (queue, state, id);
-  CREATE INDEX letters_due ON @letters (queue, wait, priority, due_at, id) WHERE due_at IS NOT NULL;
-  CREATE INDEX letters_settled ON @letters (queue, state, settled_at, id) WHERE settled_at IS NOT NULL;
-  CREATE INDEX letters_group ON @letters (fingerprint, id);
+    policy_json text COLLATE "C",
+    tags text[] COLLATE "C",
+    headers text COLLATE "C",
+    metadata text COLLATE "C",
+    failure text COLLATE "C",
+    review text COLLATE "C",
+    edit text COLLATE "C"
+  ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
+  -- find by queue and state, newest or oldest first
+  CREATE INDEX letters_list ON @letters (queue, state, id) WITH (deduplicate_items = off);
+  -- claim, find in the order due
+  CREATE INDEX letters_due ON @letters (queue, wait, priority, due_at, id)
+    WITH (deduplicate_items = off) WHERE due_at IS NOT NULL;
+  -- find in the order settled, eviction, removal by settledBefore
+  CREATE INDEX letters_settled ON @letters (queue, state, settled_at, id)
+    WITH (deduplicate_items = off) WHERE settled_at IS NOT NULL;
+  -- add: the open letter with a dedupe key
   CREATE INDEX letters_dedupe ON @letters (queue, dedupe, id)
     WHERE dedupe IS NOT NULL AND state NOT IN (2, 5);
+  -- find by lane
   CREATE INDEX letters_lane ON @letters (lane, id) WHERE lane IS NOT NULL;
+  -- the first active letter of a lane, and the letter of a lane that is claimable or leased
   CREATE INDEX letters_lane_head ON @letters (queue, lane, id) WHERE lane IS NOT NULL AND state < 2;
   CREATE INDEX letters_lane_out ON @letters (queue, lane, id) WHERE lane IS NOT NULL AND wait < 2;
+  -- find by expiresBefore
   CREATE INDEX letters_expires ON @letters (expires_at, id) WHERE expires_at IS NOT NULL;
-  CREATE INDEX letters_reason ON @letters (reason, id) WHERE reason IS NOT NULL;
+  -- find by tenant
   CREATE INDEX letters_tenant ON @letters (tenant, id) WHERE tenant IS NOT NULL;
-  CREATE INDEX letters_dependent ON @letters (id) WHERE dependent = 1;
+  -- find by sourceId
+  CREATE INDEX letters_source ON @letters (source_id, id) WHERE source_id IS NOT NULL;
+  -- find by dependent
+  CREATE INDEX letters_unmet ON @letters (id) WHERE unmet > 0;
 
   CREATE TABLE @bodies (
-    id text COLLATE "C" PRIMARY KEY,
-    origin text COLLATE "C" NOT NULL,
+    id uuid PRIMARY KEY,
     origin_crc bigint NOT NULL,
     bytes_crc bigint NOT NULL,
-    bytes bytea NOT NULL
+    edit_crc bigint,
+    origin text COLLATE "C" NOT NULL,
+    payload text COLLATE "C",
+    bytes bytea,
+    edit bytea
   ) WITH (toast_tuple_target = 8160);
-  CREATE TABLE @edits (id text COLLATE "C" PRIMARY KEY, bytes_crc bigint NOT NULL, bytes bytea NOT NULL);
-  CREATE TABLE @history (id text COLLATE "C", n bigint, entry text COLLATE "C" NOT NULL, PRIMARY KEY (id, n));
-  CREATE TABLE @tags (tag text COLLATE "C", id text COLLATE "C", PRIMARY KEY (tag, id));
-  CREATE TABLE @deps (letter text COLLATE "C", id text COLLATE "C", PRIMARY KEY (letter, id));
+  CREATE TABLE @tags (tag text COLLATE "C", id uuid, PRIMARY KEY (tag, id));
+  CREATE TABLE @groups (fingerprint text COLLATE "C", id uuid, PRIMARY KEY (fingerprint, id));
+  CREATE TABLE @deps (letter uuid, id text COLLATE "C", PRIMARY KEY (letter, id));
+  -- the letters that depend on a resolved one
   CREATE INDEX deps_id ON @deps (id, letter);
 
   CREATE TABLE @counters (
@@ -99,14 +129,13 @@ export const migrations: readonly string[] = [
     PRIMARY KEY (kind, id)
   );
   `,
-  `
-  ALTER TABLE @letters ADD COLUMN source_id text COLLATE "C";
-  CREATE INDEX letters_source ON @letters (source_id, id) WHERE source_id IS NOT NULL;
-  `,
 ]
+
+/** The versions before the first migration. Redrive never released them, and cannot read them. */
+export const versionsBefore = 2
 
 /**
  * The version in `meta` under "schema". A schema with a higher number was written by a newer
  * Redrive.
  */
-export const schemaVersion = migrations.length
+export const schemaVersion = versionsBefore + migrations.length

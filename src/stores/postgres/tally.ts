@@ -1,23 +1,21 @@
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
-import type { Place } from '../search.ts'
 import { needsReading } from '../rows/source-key.ts'
 import {
+  codeCondition,
   grow,
-  isCountable,
+  hasCounts,
   isUncounted,
+  listed,
   valuesOf,
   wordOf,
   type CodedKey,
   type UncountedKey,
 } from '../rows/tally.ts'
-import { unpackSummary } from '../rows/unpack.ts'
-import { matches } from '../../letter/query.ts'
 import type { StoreContext } from './context.ts'
-import { readNamedCounts, readCells } from './counters.ts'
-import { cellTest, codesOf, conditionOf } from './filter.ts'
-import { searchStep, resolveFilter } from './find.ts'
-import { readLetters } from './read-letters.ts'
+import { readCells, readGroupCells, readNamedCounts } from './counters.ts'
+import { cellTest, codesOf, conditionOf, type Codes } from './filter.ts'
+import { planQuery, scanLetters } from './find.ts'
 import { fromText } from './text.ts'
 
 type Counted = Map<string, number>
@@ -34,13 +32,33 @@ export async function tally(
   filter: LetterFilter,
 ): Promise<Counted> {
   if (isUncounted(by) || needsReading(filter)) return countByReading(context, by, filter)
-  if (!isCountable(filter)) return countByScan(context, by, filter)
-  const passes = cellTest(await codesOf(context, filter))
-  if (by === 'group' || by === 'tag') return readNamedCounts(context.connection, by, passes)
+  if (!hasCounts(by, filter)) return countByScan(context, by, filter)
+  const codes = await codesOf(context, filter)
+  const passes = cellTest(codes)
+  if (filter.group !== undefined) return countGroups(context, by, filter.group, codes)
+  if (by === 'group' || by === 'tag')
+    return readNamedCounts(context.connection, by, codeCondition(codes), codes.queues)
   const cells = await readCells((sql, values) => context.connection.read(sql, values))
   const nameOf = await context.queues.names(cells.map(([{ queue }]) => queue))
   const counted: Counted = new Map()
   for (const [cell, n] of cells) if (passes(cell)) grow(counted, valueOf(by, cell[by], nameOf), n)
+  return counted
+}
+
+/** Counts letters of some groups. */
+async function countGroups(
+  { connection, queues }: StoreContext,
+  by: CellKey | 'group' | 'tag',
+  groups: string | string[],
+  codes: Codes,
+): Promise<Counted> {
+  const passes = cellTest(codes)
+  const cells = await readGroupCells(connection, listed(groups), codes.queues)
+  const nameOf = await queues.names(cells.map(({ cell }) => cell.queue))
+  const counted: Counted = new Map()
+  for (const { group, cell, n } of cells)
+    if (passes(cell))
+      grow(counted, by === 'group' || by === 'tag' ? group : valueOf(by, cell[by], nameOf), n)
   return counted
 }
 
@@ -61,7 +79,7 @@ async function countByScan(
 ): Promise<Counted> {
   const values: unknown[] = []
   const condition = conditionOf(filter, await codesOf(context, filter), values)
-  const tags = by === 'tag' ? 'JOIN @tags t ON t.id = l.id' : ''
+  const tags = by === 'tag' ? 'CROSS JOIN LATERAL (SELECT DISTINCT unnest(l.tags) AS tag) AS t' : ''
   const sql = `SELECT ${columns[by]}, count(*) FROM @letters l ${tags} WHERE ${condition} GROUP BY 1`
   const rows = (await context.connection.read(sql, values, { timeoutMs: scanTimeoutMs })) as [
     number | string,
@@ -87,17 +105,9 @@ async function countByReading(
   filter: LetterFilter,
 ): Promise<Counted> {
   const counted: Counted = new Map()
-  const query = await resolveFilter(context, { filter, order: 'oldest' })
-  let after: Place | undefined
-  do {
-    const step = await searchStep(context, query, stepLetters, after)
-    const ids = step.entries.map(({ id }) => id)
-    for (const kept of (await readLetters(context, ids, 'summary')).values()) {
-      const letter = unpackSummary(kept)
-      if (matches(letter, filter)) for (const value of valuesOf(letter, by)) grow(counted, value, 1)
-    }
-    after = step.next
-  } while (after)
+  const query = await planQuery(context, filter, 'oldest')
+  for await (const letters of scanLetters(context, query, stepLetters))
+    for (const letter of letters) for (const value of valuesOf(letter, by)) grow(counted, value, 1)
   return counted
 }
 

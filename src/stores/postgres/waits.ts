@@ -1,12 +1,11 @@
-import { archived, resolved } from '../rows/codes.ts'
-import { restOf } from '../rows/rest.ts'
-import type { Row } from '../rows/row.ts'
-import type { Cells } from '../../backends/postgres/query.ts'
 import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
-import { laneLock, lock, lockMissing } from './locks.ts'
+import type { NewLetter } from './insert.ts'
+import { laneLock, lock } from './locks.ts'
+import { isDone } from './rows.ts'
+import { joinIds, joinTexts, splitTexts, toText } from './text.ts'
 
-/* Ids and lanes are escaped here: see `text.ts`. */
+/* Lanes are escaped here: see `text.ts`. */
 
 export interface Lane {
   queue: number
@@ -30,106 +29,121 @@ const holdBack = `UPDATE @letters l SET wait = 2 FROM ${lanes}
 const freeHeads = `UPDATE @letters l SET wait = 0
   FROM ${lanes} CROSS JOIN LATERAL (
     SELECT h.id FROM @letters h WHERE h.queue = lanes.queue AND h.lane = lanes.lane AND h.state < 2 ORDER BY h.id LIMIT 1) AS head
-  WHERE l.id = head.id AND l.state = 0 AND l.wait = 2 AND NOT ${busy}
-    AND NOT EXISTS (SELECT 1 FROM @deps d WHERE d.letter = l.id)
+  WHERE l.id = head.id AND l.state = 0 AND l.wait = 2 AND NOT ${busy} AND l.unmet = 0
   RETURNING l.due_at`
 
 /**
  * Recomputes which letters of these lanes are claimable; the lane locks must be held. Returns the
  * due times of released letters.
  */
-export function settleLanes(tx: Transaction, changed: readonly Lane[]): Promise<Cells[]> {
-  if (changed.length === 0) return Promise.resolve([])
+export async function settleLanes(tx: Transaction, changed: readonly Lane[]): Promise<number[]> {
+  if (changed.length === 0) return []
   const values = [changed.map(({ queue }) => queue), changed.map(({ lane }) => lane)]
   void tx.rows(holdBack, values)
-  return tx.rows(freeHeads, values)
+  return (await tx.rows(freeHeads, values)).map(([due]) => due as number)
 }
 
-const dependentsOf = `SELECT DISTINCT l.id, l.queue, l.lane FROM @deps d JOIN @letters l ON l.id = d.letter
-  WHERE d.id = ANY($1::text[]) ORDER BY l.id`
-const lockRows = 'SELECT id FROM @letters WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE'
-const freeDependents = `UPDATE @letters l SET wait = 0
-  WHERE l.id = ANY($1::text[]) AND l.state = 0 AND l.wait = 2 AND l.lane IS NULL
-    AND NOT EXISTS (SELECT 1 FROM @deps d WHERE d.letter = l.id)
-  RETURNING l.due_at`
-
-/** Releases the letters that wait for nothing. Returns their due times. */
-export function releaseUnblocked(tx: Transaction, ids: readonly string[]): Promise<Cells[]> {
-  return ids.length === 0 ? Promise.resolve([]) : tx.rows(freeDependents, [ids])
-}
-
-/** The letters that depend on the given ids: to be queried once their rows are locked. */
-export function findDependents(tx: Transaction, ids: readonly string[]): Promise<Cells[]> {
-  return ids.length === 0 ? Promise.resolve([]) : tx.rows(dependentsOf, [ids])
-}
+const lanesOfDependents = `SELECT DISTINCT l.queue, l.lane FROM @deps d JOIN @letters l ON l.id = d.letter
+  WHERE d.id = ANY($1::text[]) AND l.lane IS NOT NULL`
 
 /**
- * Removes the dependencies on resolved letters. `waiting` is the result of `findDependents`.
- * Returns the lanes to settle, and the due times of released letters.
+ * Of two concurrent resolves, the second waits for the row of the letter that depends on both, and
+ * then counts from what the first left.
+ */
+const release = `WITH met AS (DELETE FROM @deps WHERE id = ANY($1::text[]) RETURNING letter),
+  x AS (SELECT letter AS id, count(*)::int AS n FROM met GROUP BY 1 ORDER BY 1)
+  UPDATE @letters l SET unmet = l.unmet - x.n,
+    wait = CASE WHEN l.state = 0 AND l.wait = 2 AND l.lane IS NULL AND l.unmet = x.n THEN 0 ELSE l.wait END
+  FROM x WHERE l.id = x.id RETURNING CASE WHEN l.wait = 0 THEN l.due_at END`
+
+/**
+ * Removes the dependencies on resolved letters, whose rows must be locked. Returns the lanes to
+ * settle, and the due times of released letters.
  */
 export async function releaseDependents(
   tx: Transaction,
   connection: PostgresConnection,
-  ids: readonly string[],
-  waiting: readonly Cells[],
-): Promise<{ lanes: Lane[]; freed: Promise<Cells[]> }> {
-  if (waiting.length === 0) return { lanes: [], freed: Promise.resolve([]) }
-  const inLanes = (waiting as [string, number, string | null][]).flatMap(([, queue, lane]) =>
-    lane === null ? [] : [{ queue, lane }],
-  )
+  resolved: readonly string[],
+): Promise<{ lanes: Lane[]; dueTimes: (number | null)[] }> {
+  if (resolved.length === 0) return { lanes: [], dueTimes: [] }
+  const ids = [joinIds(resolved)]
+  const found = (await tx.rows(lanesOfDependents, ids)) as [number, string][]
+  const inLanes = found.map(([queue, lane]) => ({ queue, lane }))
   await lock(
     tx,
     connection,
     inLanes.map(({ queue, lane }) => laneLock(queue, lane)),
   )
-  const letters = waiting.map(([id]) => id)
-  // Locked, so that of two concurrent resolves one releases the letter that waits for both.
-  void tx.rows(lockRows, [letters])
-  void tx.rows('DELETE FROM @deps WHERE id = ANY($1::text[])', [ids])
-  return { lanes: inLanes, freed: tx.rows(freeDependents, [letters]) }
+  const freed = await tx.rows(release, ids)
+  return { lanes: inLanes, dueTimes: freed.map(([due]) => due as number | null) }
 }
 
-/** A dependency of a new letter. */
-export interface Dependency {
-  letter: string
-  id: string
+/** A new letter, with the ids of the letters that it still depends on. */
+export interface Waiting {
+  letter: NewLetter
+  unmet: readonly string[]
 }
 
-const findStates = 'SELECT id, state, rest FROM @letters WHERE id = ANY($1::text[]) ORDER BY id'
+const lockDependencies = `SELECT l.id, ${isDone('l')} FROM @letters l WHERE l.id = ANY($1::uuid[]) ORDER BY l.id FOR UPDATE`
+const setDepended =
+  'UPDATE @letters SET depended = true WHERE id = ANY($1::uuid[]) AND NOT depended'
 
-/** To be called before other locks are taken, if letters with these ids will be waited for. */
-export async function lockForWaiting(
-  tx: Transaction,
-  connection: PostgresConnection,
-  ids: readonly string[],
-): Promise<void> {
-  const rows = await tx.rows('SELECT count(*)::int FROM @letters WHERE id = ANY($1::text[])', [ids])
-  if (rows[0]![0] !== new Set(ids).size) await lockMissing(tx, connection, 'wait')
-}
+/** A body without origin stands for a letter that others wait for and that is not stored yet. */
+const expectLetters = `INSERT INTO @bodies (id, origin, origin_crc, bytes_crc)
+  SELECT id, '', 0, 0 FROM unnest($1::uuid[]) AS x(id) ORDER BY id ON CONFLICT DO NOTHING`
+/** Uses `letters` first, as every transaction does: see `excludeOthers` in `partitions.ts`. */
+const takeExpected = `WITH l AS (SELECT FROM @letters WHERE false)
+  DELETE FROM @bodies WHERE id = ANY($1::uuid[]) AND origin = '' RETURNING id`
 
 /**
- * The existing letters of these, and whether each is resolved. The others cannot be resolved before
- * this transaction ends: existing ones are locked, and missing ones are excluded by
- * `lockForWaiting`.
+ * Whether the letters with these ids are resolved; missing ones are left out. What is not resolved
+ * cannot be before this transaction ends without releasing what depends on it: an existing letter
+ * is locked and marked as depended on, and for a missing one a body is inserted, which whoever
+ * stores the letter finds.
  */
-export async function readResolved(
+export async function expectDependencies(
   tx: Transaction,
   ids: readonly string[],
 ): Promise<Map<string, boolean>> {
-  const rows = (await tx.rows(`${findStates} FOR SHARE`, [ids])) as [string, number, string][]
-  return new Map(rows.map(([id, state, rest]) => [id, isResolved(state, rest)]))
+  const found = new Map<string, boolean>()
+  const look = async (some: readonly string[]): Promise<void> => {
+    const rows = (await tx.rows(lockDependencies, [joinIds(some)])) as [string, boolean][]
+    for (const [id, done] of rows) found.set(id, done)
+  }
+  if (ids.length > 0) await look(ids)
+  const missing = ids.filter((id) => !found.has(id))
+  if (missing.length > 0) {
+    await tx.rows(expectLetters, [joinIds(missing)])
+    // The insertion waited for transactions that store these letters.
+    await look(missing)
+  }
+  const open = [...found].filter(([, done]) => !done).map(([id]) => id)
+  if (open.length > 0) await tx.rows(setDepended, [joinIds(open)])
+  return found
 }
 
-/** Resolved, or archived from that state. */
-export function isResolved(state: number, rest: string): boolean {
-  if (state !== archived) return state === resolved
-  return restOf({ rest } as Row)?.archivedFrom === 'resolved'
+/** Of these new letters, those that others wait for. */
+export async function takeExpectedIds(
+  tx: Transaction,
+  fresh: readonly NewLetter[],
+): Promise<Set<string>> {
+  const rows = await tx.rows(takeExpected, [joinIds(fresh.map(({ id }) => id))])
+  return new Set(rows.map(([id]) => id as string))
 }
 
-export function addDependencies(tx: Transaction, dependencies: readonly Dependency[]): void {
-  if (dependencies.length === 0) return
-  void tx.rows(
-    'INSERT INTO @deps SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING',
-    [dependencies.map(({ letter }) => letter), dependencies.map(({ id }) => id)],
-  )
+const expectDependedOn = `INSERT INTO @bodies (id, origin, origin_crc, bytes_crc)
+  SELECT DISTINCT id::uuid, '', 0, 0 FROM @deps WHERE id = ANY($1::text[]) ON CONFLICT DO NOTHING`
+
+/** After letters were removed: others may still wait for them. */
+export function expectAgain(tx: Transaction, removed: readonly string[]): void {
+  if (removed.length > 0) void tx.rows(expectDependedOn, [joinIds(removed)])
+}
+
+export function addDependencies(tx: Transaction, all: readonly Waiting[]): void {
+  const pairs = all.flatMap(({ letter, unmet }) => unmet.map((id) => [letter.id, id]))
+  if (pairs.length === 0) return
+  void tx.rows(`INSERT INTO @deps SELECT * FROM unnest($1::uuid[], ${splitTexts('$2')})`, [
+    joinIds(pairs.map(([letter]) => letter!)),
+    joinTexts(pairs, ([, id]) => toText(id!)),
+  ])
 }

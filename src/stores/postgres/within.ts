@@ -2,7 +2,7 @@ import { RedriveError } from '../../errors.ts'
 import { sqlStateOf, StateChanged, toRedriveError } from '../../backends/postgres/errors.ts'
 import type { AddResult } from '../../store.ts'
 import { addIn, candidatesOf, type Candidate, type AddRequest } from './add.ts'
-import type { StoreContext } from './context.ts'
+import { isAnyDue, type StoreContext } from './context.ts'
 import { drawSlot } from './counters.ts'
 import { maxTries } from '../../backends/postgres/connection.ts'
 import { queryRows, type Queryable } from '../../backends/postgres/query.ts'
@@ -78,9 +78,10 @@ async function addWithRetries(
     const tx = new Transaction(client, context.connection)
     try {
       // A separate slot, since its rows stay locked until the caller commits.
-      const { results, shouldWake } = await addIn(context, tx, candidates, drawSlot(context.clock))
+      const { results, dueTimes } = await addIn(context, tx, candidates, drawSlot(context.clock))
       await tx.settle()
-      if (await shouldWake) void tx.rows('SELECT pg_notify($1, $2)', [channel, 'a transaction'])
+      if (isAnyDue(context, dueTimes))
+        void tx.rows('SELECT pg_notify($1, $2)', [channel, 'a transaction'])
       await tx.rows(releaseSavepoint)
       return results
     } catch (error) {

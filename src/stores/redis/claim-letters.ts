@@ -1,82 +1,57 @@
-import { Batcher } from '../../backends/batcher.ts'
 import { checkLease } from '../lease.ts'
-import { unpack } from '../rows/unpack.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
-import type { Change } from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
+import type { Claim, ClaimRequest, LeaseRef } from '../../store.ts'
 import { toText, type Argument, type Reply } from '../../backends/redis/connection.ts'
-import type { ApplyResult, Claim, ClaimRequest, LeaseRef } from '../../store.ts'
-import { sendInChunks, maxScriptItems } from './chunks.ts'
-import { costOf, type StoreContext } from './context.ts'
-import { keptOf, type Fields } from './form.ts'
+import { decodeLetter } from '../rows/decode.ts'
+import { createBatcher, sendInChunks } from './chunks.ts'
+import { numberText, type StoreContext } from './context.ts'
+import { loadLetter, type Parts } from './decode.ts'
 import { scripts } from './scripts.ts'
-import { maxInFlight, splitReplies } from './batches.ts'
-import { appliedOf, applyArguments, renewArguments, numberText } from './script-arguments.ts'
 
 /** Limits of one claim, in letters and payload bytes, to bound memory. */
 const maxClaimLetters = 1000
 const maxClaimBytes = 64 * 2 ** 20
 
-const enough = [String(maxClaimLetters), String(maxClaimBytes)]
-
-const limits = { maxInFlight, maxBatchCost: maxScriptItems }
+const maxima = [String(maxClaimLetters), String(maxClaimBytes)]
 
 export async function claimLetters(context: StoreContext, request: ClaimRequest): Promise<Claim> {
   checkLease(request.leaseMs)
-  const { worker, leaseMs, queues, except } = request
-  const args = [context.now(), worker, numberText(leaseMs), numberText(request.limit)]
+  const { worker, leaseMs, limit, queues, except } = request
   const lists = [queues, except].map((names) =>
-    names ? JSON.stringify(names.map(wellFormed)) : '',
+    names ? JSON.stringify(names.map((name) => name.toWellFormed())) : '',
   )
-  const reply = await context.runMove(scripts.claim, [...args, ...lists, ...enough])
-  const [nextMs, lost, found] = reply as [Buffer | null, number, (Buffer | Fields)[]]
+  const args = [context.now(), worker, numberText(leaseMs), numberText(limit), ...lists, ...maxima]
+  const reply = await context.runMove(scripts.claim, args)
+  const [nextMs, lost, found] = reply as [Buffer | null, number, Reply[]]
   context.lostWrites.addStrays(lost)
   const letters: DeadLetter[] = []
-  for (let at = 0; at < found.length; at += 2)
-    letters.push(unpack(keptOf(toText(found[at]), found[at + 1] as Fields)))
-  if (nextMs === null || letters.length >= request.limit) return { letters }
+  for (let at = 0; at < found.length; at += 4)
+    letters.push(decodeLetter(loadLetter(toText(found[at]), found.slice(at + 1, at + 4) as Parts)))
+  if (nextMs === null || letters.length >= limit) return { letters }
   return { letters, nextDueAt: toTimestamp(Number(toText(nextMs))) }
 }
 
 export type Renew = (leases: readonly LeaseRef[], leaseMs: number) => Promise<boolean[]>
 
 export function createRenewer(context: StoreContext): Renew {
-  const renewing = new Batcher<Argument[][], boolean[]>(limits, async (requests) => {
-    const replies = await context.connection.run(scripts.renew, [
-      context.now(),
-      ...requests.flat(2),
-    ])
-    return splitReplies(requests, replies as Reply[], (reply) => reply === 1)
+  const renewing = createBatcher<Argument[], boolean>(async (requests) => {
+    const args = [context.now(), ...requests.flat()]
+    const replies = (await context.connection.run(scripts.renew, args)) as Reply[]
+    return replies.map((reply) => reply === 1)
   })
   return async (leases, leaseMs) => {
     checkLease(leaseMs)
-    return sendInChunks(leases, maxScriptItems, (some) =>
+    return sendInChunks(leases, (some, cost) =>
       renewing.call(
-        some.map((lease) => renewArguments(lease, leaseMs)),
-        some.length,
+        some.map((lease) => [numberText(leaseMs), lease.id, leaseGuard(lease)]),
+        cost,
       ),
     )
   }
 }
 
-export type Apply = (changes: readonly Change[]) => Promise<ApplyResult[]>
-
-export function createApplier(context: StoreContext): Apply {
-  const applying = new Batcher<Argument[][], ApplyResult[]>(limits, async (requests) =>
-    splitReplies(requests, await context.runMove(scripts.apply, requests.flat(2)), appliedOf),
-  )
-  return (changes) =>
-    sendInChunks(
-      changes,
-      maxScriptItems,
-      (some) => {
-        const cost = some.reduce((sum, change) => sum + changeCost(change), 0)
-        return applying.call(some.map(applyArguments), cost)
-      },
-      changeCost,
-    )
+/** The guard of a lease in scripts. */
+export function leaseGuard({ epoch, worker }: Omit<LeaseRef, 'id'>): string {
+  return worker === undefined ? `e${epoch}` : `e${epoch}=${worker}`
 }
-
-const changeCost = ({ set }: Change): number => costOf(set.payload?.bytes.length ?? 0)
-
-const wellFormed = (name: string): string => name.toWellFormed()

@@ -1,7 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { Script } from '../../backends/redis/script.ts'
 import type { Argument, Reply, RedisConnection } from '../../backends/redis/connection.ts'
-import { Searcher } from './search.ts'
 import { LostWriteDetector } from './lost-writes.ts'
 
 /** What all operations share: the connection, and the state that the store remembers. */
@@ -9,7 +8,6 @@ export interface StoreContext {
   readonly connection: RedisConnection
   /** The hash tag of all keys. */
   readonly tag: string
-  readonly search: Searcher
   readonly lostWrites: LostWriteDetector
   /** The time for a script; empty means the time of the server. */
   now(): string
@@ -30,7 +28,6 @@ export function createContext(
   return {
     connection,
     tag,
-    search: new Searcher(connection, tag),
     lostWrites,
     now: () => (clock ? String(Math.floor(clock.now())) : ''),
     async runMove(script, args) {
@@ -43,15 +40,13 @@ export function createContext(
   }
 }
 
-/**
- * Payload bytes that cost as much as one more letter, so that a few large letters fill a script.
- */
-const bytesPerItem = 32 * 2 ** 10
-
-/** The cost of a letter or change with this number of payload bytes. */
-export function costOf(bytes: number): number {
-  return 1 + Math.floor(bytes / bytesPerItem)
-}
-
 /** How often an operation reads letters again that changed concurrently. */
 export const maxReads = 5
+
+/** An upper bound for durations and limits. */
+export const maxNumber = 1e15
+
+/** A duration or limit for a script. */
+export function numberText(value: number): string {
+  return String(Math.min(value, maxNumber))
+}

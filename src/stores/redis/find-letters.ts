@@ -1,66 +1,54 @@
 import { searchOf, type Place } from '../search.ts'
 import { states, type DeadLetter, type LetterSummary } from '../../letter/letter.ts'
-import {
-  writeCursor,
-  type LetterFilter,
-  type LetterQuery,
-  type Order,
-  type Page,
-} from '../../letter/query.ts'
+import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
 import { toText } from '../../backends/redis/connection.ts'
 import type { TallyKey } from '../../store.ts'
-import { maxReads, type StoreContext } from './context.ts'
+import { readPage } from '../rows/plan.ts'
 import { grow, hasCounts, valuesOf } from '../rows/tally.ts'
-import { scripts } from './scripts.ts'
-import type { Found } from './search.ts'
-import { countsIn, tallyOf } from './tally.ts'
 import { maxScriptItems } from './chunks.ts'
+import { maxReads, type StoreContext } from './context.ts'
+import type { Extent } from './fetch-letters.ts'
+import { planSearch } from './plan-search.ts'
+import { scripts } from './scripts.ts'
+import { readStep, type Letter } from './search.ts'
+import { countsIn, tallyOf } from './tally.ts'
 
-/** A page ends early past this number of payload bytes: it may always be shorter than its limit. */
-const maxPageBytes = 32 * 2 ** 20
-
-/** Letters that one step of `walk` returns. */
-const maxWalked = 500
+/** Letters that `walk` reads at once. */
+const walkLetters = 500
 
 export async function findLetters(
   context: StoreContext,
   query: LetterQuery,
 ): Promise<Page<DeadLetter | LetterSummary>> {
-  const { filter, order, limit, whole, after: start } = searchOf(query)
-  if (limit === 0) return { items: [] }
-  const found: Found[] = []
-  let after = start
-  let bytes = 0
-  for (;;) {
-    // Reads one letter more than the limit, to know whether there is a next page.
-    const left = limit + 1 - found.length
-    const extent = whole ? 'whole' : 'summary'
-    const step = await context.search.step({ filter, order, extent, limit: left, after })
-    for (const one of step.found) {
-      if (found.length === limit || bytes > maxPageBytes) return pageOf(found, order, true)
-      found.push(one)
-      bytes += 'bytes' in one.letter.payload ? one.letter.payload.bytes.length : 0
-    }
-    if (!step.next) return pageOf(found, order, false)
-    after = step.next
-  }
+  const search = searchOf(query)
+  if (search.limit === 0) return { items: [] }
+  const { items, next } = await readLetters(context, search, search.whole ? 'whole' : 'summary')
+  return next ? { items, cursor: writeCursor({ order: search.order, ...next }) } : { items }
 }
 
-function pageOf(found: Found[], order: Order, more: boolean): Page<DeadLetter | LetterSummary> {
-  const items = found.map(({ letter }) => letter)
-  const last = found.at(-1)
-  return more && last ? { items, cursor: writeCursor({ order, ...last.place }) } : { items }
+type PageRequest = Pick<ReturnType<typeof searchOf>, 'filter' | 'order' | 'limit' | 'after'>
+
+async function readLetters(
+  context: StoreContext,
+  request: PageRequest,
+  extent: Extent,
+): Promise<{ items: Letter[]; next?: Place }> {
+  const plan = await planSearch(context, request.filter, request.order)
+  const page = readPage<string, Letter>(plan.stages, request)
+  let step = page.next()
+  while (!step.done) step = page.next(await readStep(context, plan, step.value, extent))
+  return step.value
 }
 
 /** All matching letters, in bounded steps. */
-export async function* walk(context: StoreContext, filter: LetterFilter): AsyncGenerator<Found> {
+async function* walk(context: StoreContext, filter: LetterFilter): AsyncGenerator<Letter> {
   const order = filter.settledBefore === undefined ? 'oldest' : 'settled'
   let after: Place | undefined
   do {
-    const request = { filter, order, extent: 'summary', limit: maxWalked, after } as const
-    const step = await context.search.step(request)
-    yield* step.found
-    after = step.next
+    const request = { filter, order, limit: walkLetters, ...(after ? { after } : {}) } as const
+    const { items, next } = await readLetters(context, request, 'summary')
+    yield* items
+    after = next
   } while (after)
 }
 
@@ -71,24 +59,22 @@ export async function tallyLetters(
   filter: LetterFilter,
 ): Promise<Map<string, number>> {
   if (hasCounts(by, filter)) {
-    const named = by === 'group' || by === 'tag'
-    const fields = await context.connection.send(
-      'HGETALL',
-      `${context.tag}:${named ? `${by}s` : 'cells'}`,
-    )
+    const named = by === 'group' || by === 'tag' || filter.group !== undefined
+    const name = named ? (by === 'tag' ? 'tags' : 'groups') : 'cells'
+    const fields = await context.connection.send('HGETALL', `${context.tag}:${name}`)
     return tallyOf(countsIn(fields as Buffer[], named), by, filter)
   }
   const tally = new Map<string, number>()
-  for await (const { letter } of walk(context, filter))
+  for await (const letter of walk(context, filter))
     for (const value of valuesOf(letter, by)) grow(tally, value, 1)
   return tally
 }
 
 export async function removeLetters(context: StoreContext, which: LetterFilter): Promise<number> {
   let gone = 0
-  let batch: Found[] = []
-  for await (const found of walk(context, which)) {
-    if (found.letter.state !== 'retrying') batch.push(found)
+  let batch: Letter[] = []
+  for await (const letter of walk(context, which)) {
+    if (letter.state !== 'retrying') batch.push(letter)
     if (batch.length < maxScriptItems) continue
     gone += await removeFound(context, batch, which)
     batch = []
@@ -104,25 +90,20 @@ const unarchived = states.filter((state) => state !== 'archived')
  */
 async function removeFound(
   context: StoreContext,
-  found: Found[],
+  found: Letter[],
   which: LetterFilter,
 ): Promise<number> {
   let gone = 0
   let left = found
-  for (let looks = 0; left.length > 0 && looks < maxReads; looks++) {
-    const pairs = left.flatMap(({ letter }) => [letter.id, versionOf(letter)])
+  for (let reads = 0; left.length > 0 && reads < maxReads; reads++) {
+    const pairs = left.flatMap(({ id, version }) => [id, String(version)])
     const [count, changed] = (await context.runMove(scripts.remove, pairs)) as [number, Buffer[]]
     gone += count
     left = []
     const again: LetterFilter = { ...which, ids: changed.map(toText) }
     // Excluded explicitly, since a filter with ids also finds archived letters.
     if (which.state === undefined && which.ids === undefined) again.state = unarchived
-    if (changed.length > 0) for await (const one of walk(context, again)) left.push(one)
+    if (changed.length > 0) for await (const letter of walk(context, again)) left.push(letter)
   }
   return gone
-}
-
-/** The version that a removal expects; an unreadable row has none. */
-function versionOf(letter: DeadLetter | LetterSummary): string {
-  return letter.version === 0 && letter.corrupt !== undefined ? '?' : String(letter.version)
 }

@@ -14,7 +14,7 @@ const maxExamples = 20
  * Zsets of letters, by the beginning of their names. Lanes come first, since they decide which
  * letters are claimable.
  */
-const zsets = /^(?:[aisdwgtnorfk]:|[xy]$)/
+const zsets = /^(?:[aisdwgtnofk]:|[xy]$)/
 
 /**
  * Compares letters with indexes and counts, in bounded steps, while the store is in use. Each step
@@ -50,7 +50,7 @@ class DriftCheck {
     const keys = [...(await this.#keys())].sort(lanesFirst)
     for (const key of keys) await this.#entries(key)
     await this.#letters('due')
-    await this.#belongings()
+    await this.#parts()
     const counts = await this.#counts()
     const repaired = this.#repair === '1' && counts !== undefined
     const found = { unreadable: this.#unreadable, missing: this.#missing, strays: this.#strays }
@@ -115,14 +115,13 @@ class DriftCheck {
     }
   }
 
-  /** Histories and waits of letters that no longer exist. */
-  async #belongings(): Promise<void> {
-    for (const kind of ['h:*', 'p:*'])
-      for await (const names of this.#scan(kind)) {
-        if (names.length === 0) continue
-        const found = await this.#connection.run(scripts.checkBelongings, [this.#repair, ...names])
-        this.#strays += Number(found)
-      }
+  /** Waits, bodies and other fields of letters that no longer exist. */
+  async #parts(): Promise<void> {
+    for await (const names of this.#scan('[pbm]:*')) {
+      if (names.length === 0) continue
+      const found = await this.#connection.run(scripts.checkParts, [this.#repair, ...names])
+      this.#strays += Number(found)
+    }
   }
 
   async #counts(): Promise<number | undefined> {

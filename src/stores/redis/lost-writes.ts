@@ -20,16 +20,17 @@ export class LostWriteDetector {
     this.#strays += count
   }
 
-  /** Problems for `health`. `moreStrays` are those that searches found. */
-  problems(moreStrays: number): string[] {
+  /** Problems for `health`. */
+  problems(): string[] {
     const problems: string[] = []
     if (this.#lost > 0)
       problems.push(
         `the server lost at least ${this.#lost} acknowledged writes: check for a truncated append-only file or a failover`,
       )
-    const strays = this.#strays + moreStrays
-    if (strays > 0)
-      problems.push(`${strays} index entries have no readable letter: run redrive doctor --repair`)
+    if (this.#strays > 0)
+      problems.push(
+        `${this.#strays} index entries have no readable letter: run redrive doctor --repair`,
+      )
     return problems
   }
 }

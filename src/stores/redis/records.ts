@@ -1,5 +1,6 @@
 import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
+import { toTimestamp } from '../../letter/time.ts'
 import { toText, type RedisConnection } from '../../backends/redis/connection.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import type { StoreContext } from './context.ts'
@@ -71,6 +72,7 @@ function isBefore(one: string, other: string): boolean {
 }
 
 function recordOf(id: string, text: string): DocumentRecord {
-  const [, version, updatedAt, value] = /^(\d+) (\S+) ([\s\S]*)$/.exec(text)!
-  return { id, version: Number(version), updatedAt: updatedAt!, value: JSON.parse(value!) as Json }
+  const [, version, ms, value] = /^(\d+) (\d+) ([\s\S]*)$/.exec(text)!
+  const updatedAt = toTimestamp(Number(ms))
+  return { id, version: Number(version), updatedAt, value: JSON.parse(value!) as Json }
 }

@@ -3,13 +3,13 @@ import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
 import { Lifetime } from '../lifetime.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
-import { unpack, unpackOriginal } from '../rows/unpack.ts'
+import { decodeLetter, decodeOriginal } from '../rows/decode.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
-import type { Change } from '../../letter/moves.ts'
+import type { BulkMoves, Change } from '../../letter/moves.ts'
 import type { LetterFilter, LetterQuery, Page } from '../../letter/query.ts'
 import { serverOf, settingsIn } from '../../backends/redis/address.ts'
 import { checkUrlOrClient } from '../../backends/injected-client.ts'
-import { inspect, refuseDangers } from '../../backends/redis/safety.ts'
+import { checkSchema, inspect, refuseDangers } from '../../backends/redis/safety.ts'
 import { isRefusal } from '../../backends/redis/errors.ts'
 import { RedisConnection, toText, type RedisClient } from '../../backends/redis/connection.ts'
 import type {
@@ -20,6 +20,7 @@ import type {
   ClaimRequest,
   KeepResult,
   LeaseRef,
+  LetterVersion,
   Powers,
   Records,
   Store,
@@ -30,20 +31,15 @@ import type {
   DriftReport,
 } from '../../store.ts'
 import { createAdder, keepLetters, type Add } from './add-letters.ts'
-import {
-  createApplier,
-  claimLetters,
-  createRenewer,
-  type Apply,
-  type Renew,
-} from './claim-letters.ts'
+import { applyToAll } from './apply-all.ts'
+import { createApplier, type Apply } from './apply-changes.ts'
+import { claimLetters, createRenewer, type Renew } from './claim-letters.ts'
 import { createContext, type StoreContext } from './context.ts'
-import { fetchAll, storedOf } from './fetch-letters.ts'
+import { decodeStored, loadLetter, loadOriginal } from './decode.ts'
+import { fetchLetters } from './fetch-letters.ts'
 import { findLetters, removeLetters, tallyLetters } from './find-letters.ts'
-import { keptOf, originalOf } from './form.ts'
 import { checkDrift } from './fsck.ts'
 import { listen } from './listen.ts'
-import { migrate } from './migrate.ts'
 import { redisRecords } from './records.ts'
 import { scripts } from './scripts.ts'
 import { tenant } from './tenant.ts'
@@ -75,6 +71,9 @@ export interface RedisStoreOptions {
   /** The time limit of a call. Default: 5000. */
   timeoutMs?: number
 }
+
+/** Version 3 has binary rows. */
+const schemaVersion = 3
 
 const knownOptions = keysOf<RedisStoreOptions>({
   url: true,
@@ -145,7 +144,7 @@ class RedisLetterStore implements RedisStore {
     await this.#life.open(async () => {
       const inspection = await inspect(connection)
       refuseDangers(inspection, connection, this.#allowVolatile)
-      await migrate(this.#context)
+      await checkSchema(connection, schemaVersion)
       this.#durable = inspection.durable
     })
     if (this.#watchers.size > 0) this.#listen()
@@ -163,15 +162,15 @@ class RedisLetterStore implements RedisStore {
 
   get(ids: readonly string[]): Promise<DeadLetter[]> {
     return this.#do(async ({ connection }) => {
-      const found = await fetchAll(connection, ids)
-      return found.map(({ id, fields }) => unpack(keptOf(id, fields)))
+      const found = await fetchLetters(connection, ids, 'whole')
+      return found.map(({ id, parts }) => decodeLetter(loadLetter(id, parts)))
     })
   }
 
   original(id: string): Promise<Payload | undefined> {
     return this.#do(async ({ connection }) => {
-      const [found] = await fetchAll(connection, [id])
-      return found && unpackOriginal(originalOf(id, found.fields))
+      const [found] = await fetchLetters(connection, [id], 'whole')
+      return found && decodeOriginal(loadOriginal(id, found.parts))
     })
   }
 
@@ -196,8 +195,8 @@ class RedisLetterStore implements RedisStore {
 
   stored(ids: readonly string[]): Promise<StoredLetter[]> {
     return this.#do(async ({ connection }) => {
-      const found = await fetchAll(connection, ids)
-      return found.map(({ id, fields }) => storedOf(id, fields))
+      const found = await fetchLetters(connection, ids, 'whole')
+      return found.map(decodeStored)
     })
   }
 
@@ -221,6 +220,10 @@ class RedisLetterStore implements RedisStore {
 
   apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     return this.#do(() => this.#apply(changes))
+  }
+
+  applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]> {
+    return this.#do((context) => applyToAll(context, letters, moves))
   }
 
   remove(which: LetterFilter): Promise<number> {
@@ -252,14 +255,14 @@ class RedisLetterStore implements RedisStore {
   }
 
   health(): Promise<StoreHealth> {
-    const { connection, tag, lostWrites, search } = this.#context
+    const { connection, tag, lostWrites } = this.#context
     return this.#life.health(async () => {
       const { checks, dangers } = await inspect(connection)
       lostWrites.observe(
         Number(toText((await connection.send('HGET', `${tag}:meta`, 'moves')) ?? 0)),
       )
       const problems = this.#allowVolatile ? [] : dangers
-      problems.push(...lostWrites.problems(search.strays()))
+      problems.push(...lostWrites.problems())
       return { ok: problems.length === 0, checks, problems }
     })
   }

@@ -1,8 +1,7 @@
 import { actions, partsOf, priorities, type Cell } from '../rows/codes.ts'
-import { among, cellCodes, grow, passes, wordOf, type UncountedKey } from '../rows/tally.ts'
+import { among, cellCodes, grow, listed, passes, wordOf, type UncountedKey } from '../rows/tally.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey, Total } from '../../store.ts'
-import { rowFilter } from './filter.ts'
 
 type CountedKey = Exclude<TallyKey, UncountedKey>
 
@@ -46,9 +45,13 @@ export function tallyOf(
 }
 
 function cellTest(filter: LetterFilter): (counted: Counted) => boolean {
-  const queues = rowFilter(filter).queues
+  const queues =
+    filter.queue === undefined ? undefined : listed(filter.queue).map((name) => name.toWellFormed())
+  const groups =
+    filter.group === undefined ? undefined : listed(filter.group).map((name) => name.toWellFormed())
   const wanted = cellCodes(filter)
-  return ({ cell, queue }) => among(queues, queue) && passes(wanted, cell)
+  return ({ cell, queue, name }) =>
+    among(queues, queue) && among(groups, name) && passes(wanted, cell)
 }
 
 function valueOf({ cell, queue, name }: Counted, by: CountedKey): string {

@@ -2,7 +2,10 @@ import type {
   CountedAction,
   ErrorCategory,
   Priority,
+  Reason,
+  Recoverability,
   RetryPolicy,
+  Severity,
   State,
 } from '../../letter/letter.ts'
 
@@ -57,6 +60,26 @@ export const actions = [
   'wake',
   'fail',
   'park-at-capture',
+  'note',
+] as const
+
+export const severities = ['low', 'medium', 'high', 'critical'] as const
+
+export const recoverabilities = ['retryable', 'recoverable', 'permanent', 'unknown'] as const
+
+export const reasons = [
+  'permanent',
+  'malformed',
+  'no-handler',
+  'never',
+  'crash-loop',
+  'max-hops',
+  'expired',
+  'replay-limit',
+  'dependency-failed',
+  'operator',
+  'retries-exhausted',
+  'superseded',
 ] as const
 
 export const stateCode = (state: State): number => states.indexOf(state)
@@ -64,6 +87,9 @@ export const priorityCode = (priority: Priority): number => priorities.indexOf(p
 export const categoryCode = (category: ErrorCategory): number => categories.indexOf(category)
 export const policyCode = (kind: RetryPolicy['kind']): number => policies.indexOf(kind)
 export const actionCode = (action: CountedAction): number => actions.indexOf(action)
+export const severityCode = (severity: Severity): number => severities.indexOf(severity)
+export const reasonCode = (reason: Reason): number => reasons.indexOf(reason)
+export const recoverabilityCode = (value: Recoverability): number => recoverabilities.indexOf(value)
 
 /** Codes used in the code. */
 export const pending = 0

@@ -1,5 +1,4 @@
 import { cellOf, codesPerQueue, counter, type Cell } from './codes.ts'
-import type { Row } from './row.ts'
 
 /** Sums over actions on letters. */
 export interface Sums {
@@ -17,14 +16,18 @@ export interface Delta extends Sums {
   code: number
 }
 
+/** Number of kinds of counter rows. */
+const kinds = Object.keys(counter).length
+
 /** What a letter is counted by, except its tags. */
-type Counting = Omit<Cell, 'queue'> & Pick<Row, 'fingerprint'>
+type Counting = Omit<Cell, 'queue'> & { fingerprint: string }
 
 /**
  * Changes of the counts in one transaction. They are collected so that each row is written once.
  */
 export class Deltas {
-  readonly #deltas = new Map<string, Delta>()
+  /** By name, then by key and kind. */
+  readonly #deltas = new Map<string, Map<number, Delta>>()
 
   /** Counts letters that were added (positive) or removed (negative). */
   count(queue: number, row: Counting, tags: readonly string[], n: number): void {
@@ -38,9 +41,12 @@ export class Deltas {
     this.#delta(cellOf(queue, row), counter.tag, tag).n += n
   }
 
-  /** Adds an action on a letter to the totals. `row` is the letter after it. */
-  total(queue: number, action: number, row: Row): void {
-    const { priority, retries, backoffMs } = row
+  /** Adds an action on a letter to the totals, with its values after the action. */
+  total(
+    queue: number,
+    action: number,
+    { priority, retries, backoffMs }: { priority: number; retries: number; backoffMs: number },
+  ): void {
     this.totals(queue, action, priority, { n: 1, retries, maxRetries: retries, backoffMs })
   }
 
@@ -51,7 +57,8 @@ export class Deltas {
 
   /** The rows with a non-zero change. */
   changed(): Delta[] {
-    return [...this.#deltas.values()].filter(({ n }) => n !== 0)
+    const all = [...this.#deltas.values()].flatMap((named) => [...named.values()])
+    return all.filter(({ n }) => n !== 0)
   }
 
   clear(): void {
@@ -59,12 +66,14 @@ export class Deltas {
   }
 
   #delta(key: number, kind: number, name: string): Delta {
-    const id = `${key} ${kind}${name}`
-    const known = this.#deltas.get(id)
+    let named = this.#deltas.get(name)
+    if (!named) this.#deltas.set(name, (named = new Map()))
+    const id = key * kinds + kind
+    const known = named.get(id)
     if (known) return known
     const [queue, code] = [Math.floor(key / codesPerQueue), key % codesPerQueue]
     const delta = { queue, kind, name, code, n: 0, retries: 0, maxRetries: 0, backoffMs: 0 }
-    this.#deltas.set(id, delta)
+    named.set(id, delta)
     return delta
   }
 }

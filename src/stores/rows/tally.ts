@@ -81,12 +81,27 @@ export function isUncounted(by: TallyKey): by is UncountedKey {
   return by === 'severity' || by === 'source'
 }
 
-/** Whether the counts suffice for a tally. */
+/** Whether the counts suffice for a tally. Letters of a group are counted, but not by tag. */
 export function hasCounts(
   by: TallyKey,
-  filter: LetterFilter,
+  { group, ...filter }: LetterFilter,
 ): by is Exclude<TallyKey, UncountedKey> {
-  return !isUncounted(by) && isCountable(filter)
+  return !isUncounted(by) && isCountable(filter) && (group === undefined || by !== 'tag')
+}
+
+/** SQL for the codes of counters that pass. */
+export function codeCondition(wanted: CellCodes): string {
+  const among = (part: string, codes: number[] | undefined): string[] => {
+    if (codes === undefined) return []
+    return [codes.length === 0 ? 'false' : `${part} IN (${codes.join(', ')})`]
+  }
+  const parts = [
+    ...among('(code >> 9)', wanted.states),
+    ...among('((code >> 5) & 15)', wanted.categories),
+    ...among('((code >> 3) & 3)', wanted.priorities),
+    ...among('(code & 7)', wanted.policies),
+  ]
+  return parts.length > 0 ? parts.join(' AND ') : 'true'
 }
 
 const words: Record<CodedKey, readonly string[]> = {

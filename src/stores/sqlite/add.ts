@@ -1,33 +1,52 @@
 import { RedriveError } from '../../errors.ts'
+import { inHistory } from '../../letter/history.ts'
+import type { Failure } from '../../letter/letter.ts'
+import { toTimestamp } from '../../letter/time.ts'
 import type { AddResult, Capacity } from '../../store.ts'
+import {
+  actionCode,
+  archived,
+  categories,
+  isActiveCode,
+  parked,
+  resolved,
+  states,
+  wait,
+} from '../rows/codes.ts'
+import { at, columns } from '../rows/columns.ts'
+import type { Origin } from '../rows/encode.ts'
+import { decodeHistory, encodeEntry } from '../rows/history-column.ts'
 import type { StoreContext } from './context.ts'
-import { actionCode, archived, parked, partsOf, resolved } from '../rows/codes.ts'
-import { scanStep } from './find.ts'
-import { keyHash } from '../rows/key-hash.ts'
-import { occurred } from '../rows/patch.ts'
-import type { PackedLetter } from '../rows/form.ts'
+import { countedOf, type Counted } from './counted.ts'
+import { countWhere } from './counters.ts'
+import { scan } from './find.ts'
+import { entriesOf, findEntry, type Entry } from './letters.ts'
+import { appendLine, eraseLetter, writeTags } from './move.ts'
 import type { Methods } from './protocol.ts'
-import { restOf } from '../rows/rest.ts'
-import { entryById, entryBySeq, holderOf, type Entry } from './reading.ts'
-import { rowColumns, rowOf, rowWidth, type Row } from '../rows/row.ts'
-import { addDependencies, freeDependents, settleLane, waitOf } from './waits.ts'
-import { addTag, erase, remember, rewrite } from './writing.ts'
+import { idOf, rowParameters } from './schema.ts'
+import { after, formatId, type SentLetter } from './transfer.ts'
+import { addDependencies, releaseDependents, settleLane } from './waits.ts'
 
-const capture = actionCode('capture')
-const parkAtCapture = actionCode('park-at-capture')
-const occurrence = actionCode('occur')
+const bit = (action: Parameters<typeof actionCode>[0]): number => 1 << actionCode(action)
+const captured = bit('capture')
+const parkedAtCapture = captured | bit('park-at-capture')
+const occurred = bit('occur')
 const evict = actionCode('evict')
 
-const insertLetter = `INSERT INTO letters (${rowColumns}, queue, dedupe, wait, due_at, source_id)
-  VALUES (${'?, '.repeat(rowWidth)}?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
-const insertBody = 'INSERT INTO bodies VALUES (?, ?, ?, ?, ?)'
-
+/** Returns the results that are not plain additions, with their positions. */
 export function add(
   context: StoreContext,
   { letters, capacity }: Methods['add']['request'],
-): AddResult[] {
+): Methods['add']['response'] {
   refuseWhenLow(context)
-  return letters.map((letter) => addOne(context, letter, capacity))
+  const others: Methods['add']['response'] = []
+  const done: string[] = []
+  for (const [n, letter] of letters.entries()) {
+    const result = addLetter(context, letter, capacity, done)
+    if (result) others.push([n, result])
+  }
+  releaseDependents(context, done)
+  return others
 }
 
 export function refuseWhenLow({ disk }: StoreContext): void {
@@ -37,98 +56,131 @@ export function refuseWhenLow({ disk }: StoreContext): void {
 
 /**
  * Checks the id, then the dedupe key, then the capacity. For most letters the insert alone decides.
+ * Undefined: the letter was added.
  */
-function addOne(
+function addLetter(
   context: StoreContext,
-  packed: PackedLetter,
+  letter: SentLetter,
   capacity: Capacity | undefined,
-): AddResult {
-  const row = rowOf(packed[0])
-  const queue = context.queues.number(packed[1])
-  const dedupe = dedupeOf(packed)
+  done: string[],
+): AddResult | undefined {
+  const id = letter[at.id] as string
+  const queue = context.queues.number(letter[after.queue] as string)
   let evicted = 0
-  if (dedupe || capacity) {
-    const same = entryById(context, row.id)
-    if (same) return duplicate(same, 'id')
-    const holder = dedupe && holderOf(context, queue, dedupe)
-    if (holder) return occur(context, holder, packed)
-    const room = capacity && row.state !== archived ? makeRoom(context, capacity) : 0
+  if (letter[at.dedupe] !== null || capacity) {
+    if (findEntry(context, id)) return duplicateById(context, id)
+    const duplicate = occur(context, queue, letter)
+    if (duplicate) return duplicate
+    const room = capacity && letter[at.state] !== archived ? makeRoom(context, capacity) : 0
     if (room === undefined) return { kind: 'full' }
     evicted = room
   }
-  if (insert(context, packed, row, queue, dedupe) === undefined)
-    return duplicate(entryById(context, row.id)!, 'id')
-  context.counters.total(queue, capture, row)
-  if (row.state === parked) context.counters.total(queue, parkAtCapture, row)
-  return evicted > 0 ? { kind: 'added', evicted } : { kind: 'added' }
+  const counted = countedOf(queue, letter)
+  if (insertLetter(context, counted, letter, done) === 0) return duplicateById(context, id)
+  context.counters.total(counted.state === parked ? parkedAtCapture : captured, counted)
+  return evicted > 0 ? { kind: 'added', evicted } : undefined
 }
 
-export function dedupeOf([, , , , , , extras]: PackedLetter): Uint8Array | null {
-  const key = extras?.dedupeKey
-  return key === undefined ? null : keyHash(key)
+function duplicateById({ db }: StoreContext, of: string): AddResult {
+  const sql = `SELECT occurrences FROM letters WHERE id = ${idOf('?')}`
+  return { kind: 'duplicate', of, by: 'id', occurrences: db.get(sql, of)![0] as number }
 }
 
-function duplicate({ row }: Entry, by: 'id' | 'dedupeKey'): AddResult {
-  return { kind: 'duplicate', of: row.id, by, occurrences: restOf(row)?.occurrences ?? 1 }
-}
+const insertRow = `INSERT INTO letters (queue, ${columns.join(', ')})
+  VALUES (?, ${rowParameters}) ON CONFLICT DO NOTHING`
+const insertBody = 'INSERT INTO bodies VALUES (?, ?, ?, ?, ?)'
 
-/** Returns the row number of the letter. Undefined: the id is already stored. */
-export function insert(
+/**
+ * Writes a letter and everything that belongs to it. A resolved one is added to `done`. Returns its
+ * row number. 0: its id is already stored.
+ */
+export function insertLetter(
   context: StoreContext,
-  packed: PackedLetter,
-  row: Row,
-  queue: number,
-  dedupe: Uint8Array | null,
-): number | undefined {
+  counted: Counted,
+  letter: SentLetter,
+  done: string[],
+): number {
   const { db, counters } = context
-  const [values, , origin, originCrc, bytes, bytesCrc, extras] = packed
-  // A letter with dependencies is scheduled below, once they are stored.
-  const place = row.dependent === 1 ? { wait: null, dueAt: null } : waitOf(context, 0, queue, row)
-  const source = extras?.source ?? null
-  const seq = db.insert(insertLetter, ...values, queue, dedupe, place.wait, place.dueAt, source)
-  if (seq === 0) return undefined
-  db.run(insertBody, seq, origin, originCrc, bytesCrc, bytes)
-  const tags = extras?.tags ?? []
-  for (const tag of tags) addTag(context, tag, row.id, seq)
-  for (const [at, entry] of (extras?.history ?? []).entries())
-    db.run('INSERT INTO history VALUES (?, ?, ?)', seq, row.omitted + at + 1, JSON.stringify(entry))
-  counters.count(queue, row, tags, 1)
-  if (row.dependent === 1) addDependencies(context, seq, extras?.dependsOn ?? [])
-  if (row.lane !== null && row.state < resolved) settleLane(context, queue, row.lane, row.id)
-  if (
-    row.state === resolved ||
-    (row.state === archived && restOf(row)?.archivedFrom === 'resolved')
-  )
-    freeDependents(context, row.id)
+  const { queue, state, tags } = counted
+  const lane = letter[at.lane] as string | null
+  const waitsFor = letter[after.note] as string | null
+  if (letter[at.wait] === wait.ready)
+    if (lane !== null) letter[at.wait] = wait.held
+    else if (waitsFor === null) context.woke = true
+  const [origin, originCrc, bytes, bytesCrc] = letter.slice(after.origin)
+  const seq = db.insert(insertRow, queue, ...letter.slice(0, after.queue))
+  if (seq === 0) return 0
+  db.run(insertBody, seq, origin!, originCrc!, bytes!, bytesCrc!)
+  counters.count(counted, 1)
+  const id = letter[at.id] as string
+  if (tags.length > 0) writeTags(context, { seq, id }, [], tags)
+  if (waitsFor !== null) addDependencies(context, seq, JSON.parse(waitsFor) as string[])
+  if (lane !== null && isActiveCode(state)) settleLane(context, queue, lane)
+  if (state === resolved || letter[at.archived_from] === resolved) done.push(id)
   return seq
 }
 
 /** Evicts resolved letters so that one more fits. Returns how many. Undefined: no room. */
 function makeRoom(context: StoreContext, { maxItems, overflow }: Capacity): number | undefined {
-  const excess = context.counters.occupied() + 1 - maxItems
+  const { counters } = context
+  const excess = countWhere(counters, ({ state }) => state !== archived) + 1 - maxItems
   if (excess <= 0) return 0
-  if (overflow === 'reject' || resolvedOnes(context) < excess) return undefined
-  const going = scanStep(context, {
-    filter: { state: 'resolved' },
-    order: 'settled',
-    limit: excess,
-    whole: false,
+  if (overflow === 'reject') return undefined
+  if (countWhere(counters, ({ state }) => state === resolved) < excess) return undefined
+  let left = excess
+  const search = { filter: { state: 'resolved' as const }, order: 'settled' as const }
+  for (const { found } of scan(context, search, excess)) {
+    const seqs = found.slice(0, left).map(({ item }) => item)
+    for (const entry of entriesOf(context, seqs)) eraseLetter(context, entry, evict)
+    left -= seqs.length
+    if (left === 0) break
+  }
+  return excess - left
+}
+
+const holderOf = `SELECT seq, hex(id), occurrences FROM letters INDEXED BY letters_dedupe
+  WHERE queue = ? AND dedupe = ? AND state NOT IN (2, 5) ORDER BY id LIMIT 1`
+
+const addOccurrence = `UPDATE letters SET occurrences = occurrences + 1, version = version + 1,
+  failure = ?, category = ?, severity = ?, recoverability = ?, fingerprint = ?, updated_at = ?,
+  ${appendLine('?')} WHERE seq = ?`
+
+/**
+ * Counts another capture of the open letter with the same dedupe key: `occur` of `letter/moves.ts`
+ * for rows. Undefined: there is none.
+ */
+function occur(context: StoreContext, queue: number, letter: SentLetter): AddResult | undefined {
+  const { db, counters } = context
+  const holder =
+    letter[at.dedupe] === null ? undefined : db.get(holderOf, queue, letter[at.dedupe]!)
+  if (!holder) return undefined
+  const [seq, id, occurrences] = holder as [number, string, number]
+  const [before] = entriesOf(context, [seq]) as [Entry]
+  const failure = failureOf(letter)
+  const judged = [at.category, at.severity, at.recoverability, at.fingerprint, at.captured_at]
+  const values = judged.map((column) => letter[column]!)
+  db.run(addOccurrence, JSON.stringify(failure), ...values, lineOf(letter, failure, before), seq)
+  const { category, fingerprint } = countedOf(queue, letter)
+  const next = { ...before, category, fingerprint }
+  counters.move(before, next)
+  counters.total(occurred, next)
+  return { kind: 'duplicate', of: formatId(id), by: 'dedupeKey', occurrences: occurrences + 1 }
+}
+
+function failureOf(letter: SentLetter): Failure {
+  const json = letter[at.failure] as string | null
+  if (json !== null) return JSON.parse(json) as Failure
+  return (JSON.parse(letter[after.origin] as string) as Origin).firstFailure
+}
+
+function lineOf(letter: SentLetter, failure: Failure, { state }: Entry): string {
+  const [first] = decodeHistory(letter[at.history] as string) ?? []
+  return encodeEntry({
+    at: toTimestamp(letter[at.captured_at] as number),
+    actor: first?.actor ?? 'capture',
+    action: 'occur',
+    from: states[state]!,
+    to: states[state]!,
+    failure: inHistory({ failure, category: categories[letter[at.category] as number]! }),
   })
-  for (const { seq } of going.entries) erase(context, entryBySeq(context, seq)!, evict)
-  return going.entries.length
-}
-
-function resolvedOnes(context: StoreContext): number {
-  let sum = 0
-  for (const [cell, n] of context.counters.cells()) if (partsOf(cell).state === resolved) sum += n
-  return sum
-}
-
-/** Counts another capture of an open letter. */
-function occur(context: StoreContext, holder: Entry, packed: PackedLetter): AddResult {
-  const { row, entry } = occurred(holder.row, packed)
-  remember(context, holder.seq, row, entry)
-  rewrite(context, holder, row)
-  context.counters.total(holder.queue, occurrence, row)
-  return duplicate({ ...holder, row }, 'dedupeKey')
 }

@@ -1,56 +1,51 @@
-import { crc32 } from 'node:zlib'
-import { countsOf, type Change } from '../../letter/moves.ts'
-import { toTimestamp } from '../../letter/time.ts'
-import type { ApplyResult } from '../../store.ts'
+import { toMs, toTimestamp } from '../../letter/time.ts'
+import { resolved, retrying } from '../rows/codes.ts'
 import type { StoreContext } from './context.ts'
-import { actionCode, retrying } from '../rows/codes.ts'
-import { patched } from '../rows/patch.ts'
-import type { Methods } from './protocol.ts'
-import { entryById, type Entry } from './reading.ts'
-import { remember, rewrite } from './writing.ts'
+import { findEntry, type Entry } from './letters.ts'
+import { moveLetter, moveOf } from './move.ts'
+import { applyCode, type Methods } from './protocol.ts'
+import { idOf } from './schema.ts'
+import type { SentChange, SentGroup } from './transfer.ts'
+import { releaseDependents } from './waits.ts'
 
-export function apply(context: StoreContext, changes: readonly Change[]): ApplyResult[] {
-  return changes.map((change) => applyOne(context, change))
+/** Writes the changes whose guard holds. Returns the code of each result, group after group. */
+export function apply(context: StoreContext, groups: readonly SentGroup[]): number[] {
+  const done: string[] = []
+  const codes: number[] = []
+  for (const group of groups) {
+    const move = moveOf(group)
+    for (const change of group.changes) {
+      const entry = findEntry(context, change[0])
+      const isAllowed = entry !== undefined && meetsGuard(entry, group, change)
+      if (isAllowed && moveLetter(context, entry, move, change) === resolved) done.push(change[0])
+      codes.push(isAllowed ? applyCode.written : entry ? applyCode.conflict : applyCode.missing)
+    }
+  }
+  releaseDependents(context, done)
+  return codes
 }
 
-function applyOne(context: StoreContext, change: Change): ApplyResult {
-  const entry = entryById(context, change.id)
-  if (!entry) return 'missing'
-  const { guard } = change
-  const holds = 'epoch' in guard ? isLeased(entry, guard) : entry.row.version === guard.version
-  if (!holds) return 'conflict'
-  const next = patched(entry.row, change.set)
-  next.version += 1
-  next.updatedAt = change.entry.at
-  remember(context, entry.seq, next, change.entry)
-  if (change.set.payload) keepEdit(context, entry.seq, change.set.payload.bytes)
-  rewrite(context, entry, next)
-  for (const action of countsOf(change))
-    context.counters.total(entry.queue, actionCode(action), next)
-  return 'written'
+function meetsGuard(entry: Entry, { guard }: SentGroup, [, expected, worker]: SentChange): boolean {
+  if (guard === 'version') return entry.version === expected
+  const isOwner = worker === null || entry.worker === worker
+  return entry.state === retrying && entry.epoch === expected && isOwner
 }
 
-/** Leased under this epoch, even past the end of the lease as long as nobody claimed it again. */
-function isLeased({ row }: Entry, { epoch, worker }: { epoch: number; worker?: string }): boolean {
-  return (
-    row.state === retrying && row.epoch === epoch && (worker === undefined || row.worker === worker)
+/** A lease holds past its end, as long as nobody claimed the letter again. */
+const extend = `UPDATE letters SET leased_until = max(leased_until, ?), due_at = max(due_at, ?)
+  WHERE id = ${idOf('?')} AND state = 1 AND epoch = ? AND worker = coalesce(?, worker)`
+
+export function renew(
+  { db, nowMs }: StoreContext,
+  { leases, leaseMs }: Methods['renew']['request'],
+): boolean[] {
+  const end = leaseEnd(nowMs, leaseMs)
+  return leases.map(
+    ({ id, epoch, worker }) => db.run(extend, end, end, id, epoch, worker ?? null) > 0,
   )
 }
 
-export function renew(
-  context: StoreContext,
-  { leases, leaseMs }: Methods['renew']['request'],
-): boolean[] {
-  const end = toTimestamp(context.nowMs + leaseMs)
-  return leases.map((lease) => {
-    const entry = entryById(context, lease.id)
-    if (!entry || !isLeased(entry, lease) || entry.row.leasedUntil === null) return false
-    if (end > entry.row.leasedUntil) rewrite(context, entry, { ...entry.row, leasedUntil: end })
-    return true
-  })
-}
-
-/** Stores the bytes of the newest edit. The captured bytes stay. */
-export function keepEdit({ db }: StoreContext, seq: number, bytes: Uint8Array): void {
-  db.run('INSERT OR REPLACE INTO edits VALUES (?, ?, ?)', seq, crc32(bytes), bytes)
+/** The end of a lease. Timestamps have a last one. */
+export function leaseEnd(nowMs: number, leaseMs: number): number {
+  return toMs(toTimestamp(nowMs + leaseMs))
 }

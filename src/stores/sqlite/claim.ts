@@ -1,27 +1,25 @@
-import { lapse } from '../../letter/moves.ts'
 import { claimScore } from '../../letter/order.ts'
-import { toTimestamp } from '../../letter/time.ts'
 import type { ClaimRequest } from '../../store.ts'
+import { actionCode, isActiveCode, pending, retrying, wait } from '../rows/codes.ts'
+import { leaseEnd } from './apply.ts'
 import type { StoreContext } from './context.ts'
-import { actionCode, isActiveCode, retrying, wait } from '../rows/codes.ts'
+import { countedOf } from './counted.ts'
 import { cellsWhere } from './counters.ts'
-import type { LoadedLetter } from '../rows/form.ts'
+import { loadLetters } from './letters.ts'
+import { appendLine } from './move.ts'
 import type { Methods } from './protocol.ts'
-import { findLetter, laterEntries, type Found } from './reading.ts'
-import { valuesOf, type Row } from '../rows/row.ts'
-import { remember, rewrite } from './writing.ts'
+import { after, sizeOf, type SentLetter } from './transfer.ts'
 
-const claimed = actionCode('claim')
+/** Maximum number of letters of one claim, and of letters that are read at once. */
+const maxLetters = 1000
+const lettersPerRead = 64
 
-/**
- * Maximum number of letters and payload bytes of one claim.
- */
-const maxClaimLetters = 1000
-const maxClaimBytes = 64 * 2 ** 20
+/** A claim ends early past this number of payload bytes. */
+const maxBytes = 64 * 2 ** 20
 
-/**
- * Letters of one queue and priority, ordered by due time.
- */
+const claimed = 1 << actionCode('claim')
+
+/** Letters of one queue and priority, ordered by due time. */
 interface Range {
   queue: number
   priority: number
@@ -30,101 +28,101 @@ interface Range {
 interface Candidate {
   seq: number
   id: string
-  dueMs: number
   score: number
+  /** Its lease expired, and was not settled. */
+  isLapsed: boolean
 }
 
 export function claim(context: StoreContext, request: ClaimRequest): Methods['claim']['response'] {
   const ranges = rangesOf(context, request)
-  const due = request.limit > 0 ? candidates(context, ranges, request.limit) : []
-  const letters: LoadedLetter[] = []
+  const limit = Math.min(request.limit, maxLetters)
+  const due = limit > 0 ? findCandidates(context, ranges, limit) : []
+  const letters: SentLetter[] = []
   let bytes = 0
-  for (const { seq } of due) {
-    if (bytes > maxClaimBytes) break
-    const letter = lease(context, findLetter(context, 'seq', seq, 'whole')!, request)
-    bytes += letter[4]?.byteLength ?? 0
-    letters.push(letter)
+  for (let start = 0; start < due.length && bytes <= maxBytes; start += lettersPerRead) {
+    const some = leaseLetters(context, due.slice(start, start + lettersPerRead), request)
+    for (const letter of some) bytes += sizeOf(letter)
+    letters.push(...some)
   }
-  const nextDueMs = letters.length < request.limit ? nextOf(context, ranges) : undefined
+  const nextDueMs = letters.length < request.limit ? nextDue(context, ranges) : undefined
   return nextDueMs === undefined ? { letters } : { letters, nextDueMs }
 }
 
 /** The queues and priorities that have active letters, according to the counts. */
 function rangesOf(context: StoreContext, { queues, except }: ClaimRequest): Range[] {
-  const asked = queues && new Set(queues.map((name) => context.queues.find(name)))
-  const left = new Set((except ?? []).map((name) => context.queues.find(name)))
+  const wanted = queues && new Set(queues.map((name) => context.queues.find(name)))
+  const unwanted = new Set((except ?? []).map((name) => context.queues.find(name)))
   const ranges = new Map<number, Range>()
   const passes = ({ queue, state }: { queue: number; state: number }): boolean =>
-    isActiveCode(state) && (!asked || asked.has(queue)) && !left.has(queue)
+    isActiveCode(state) && (!wanted || wanted.has(queue)) && !unwanted.has(queue)
   for (const [{ queue, priority }] of cellsWhere(context.counters, passes))
     ranges.set(queue * 4 + priority, { queue, priority })
   return [...ranges.values()]
 }
 
-const headsOf = `SELECT seq, id, due_at FROM letters INDEXED BY letters_due
-  WHERE queue = ? AND wait = ? AND priority = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?`
+const inDueIndex = `FROM letters INDEXED BY letters_due
+  WHERE queue = ? AND wait = ? AND priority = ? AND due_at`
+const heads = `SELECT seq, hex(id), due_at ${inDueIndex} <= ? ORDER BY due_at, id LIMIT ?`
+const firstDue = `SELECT due_at ${inDueIndex} IS NOT NULL ORDER BY due_at, id LIMIT 1`
 
-/** The first due letters: the heads of all ranges, merged in claim order. */
-function candidates(context: StoreContext, ranges: Range[], limit: number): Candidate[] {
-  const heads: Candidate[] = []
+/** The first due letters: the heads of all ranges, merged in the order of claims. */
+function findCandidates(
+  { db, nowMs }: StoreContext,
+  ranges: readonly Range[],
+  limit: number,
+): Candidate[] {
+  const found: Candidate[] = []
   for (const { queue, priority } of ranges)
-    for (const place of [wait.ready, wait.leased]) {
-      const rows = context.db.all(
-        headsOf,
-        queue,
-        place,
-        priority,
-        context.nowMs,
-        Math.min(limit, maxClaimLetters),
-      )
-      for (const [seq, id, dueMs] of rows as [number, string, number][])
-        heads.push({ seq, id, dueMs, score: claimScore(priority, dueMs) })
-    }
-  heads.sort((a, b) => a.score - b.score || (a.id < b.id ? -1 : 1))
-  return heads.slice(0, Math.min(limit, maxClaimLetters))
+    for (const place of [wait.ready, wait.leased])
+      for (const [seq, id, dueMs] of db.all(heads, queue, place, priority, nowMs, limit))
+        found.push({
+          seq: seq as number,
+          id: id as string,
+          score: claimScore(priority, dueMs as number),
+          isLapsed: place === wait.leased,
+        })
+  found.sort((a, b) => a.score - b.score || (a.id < b.id ? -1 : 1))
+  return found.slice(0, limit)
 }
 
-const nextIn = `SELECT due_at FROM letters INDEXED BY letters_due
-  WHERE queue = ? AND wait = ? AND priority = ? AND due_at IS NOT NULL ORDER BY due_at, id LIMIT 1`
-
-function nextOf(context: StoreContext, ranges: Range[]): number | undefined {
+function nextDue({ db }: StoreContext, ranges: readonly Range[]): number | undefined {
   let next: number | undefined
   for (const { queue, priority } of ranges)
     for (const place of [wait.ready, wait.leased]) {
-      const found = context.db.get(nextIn, queue, place, priority)?.[0] as number | undefined
-      if (found !== undefined && (next === undefined || found < next)) next = found
+      const dueMs = db.get(firstDue, queue, place, priority)?.[0] as number | undefined
+      if (dueMs !== undefined && (next === undefined || dueMs < next)) next = dueMs
     }
   return next
 }
 
-/**
- * Leases one letter and counts the retry. Same as `claim` in `letter/moves.ts`, for rows.
- */
-function lease(
+const lease = `UPDATE letters SET state = 1, epoch = epoch + 1, retries = retries + 1,
+  version = version + 1, retry_at = NULL, worker = ?, leased_until = ?, updated_at = ?, wait = 1,
+  due_at = ? WHERE seq IN (SELECT value FROM json_each(?))`
+
+/** The line of `lapse` in `letter/moves.ts`. */
+const lapseLine = 'json_array(CAST(? AS INTEGER), worker, 2, 1, 1, epoch, NULL, leased_until)'
+const lapse = `UPDATE letters SET ${appendLine(lapseLine)}
+  WHERE seq IN (SELECT value FROM json_each(?)) AND worker IS NOT NULL AND leased_until IS NOT NULL`
+
+/** Leases letters and counts their retries: `claim` of `letter/moves.ts` as a statement. */
+function leaseLetters(
   context: StoreContext,
-  { entry, letter }: Found,
-  request: ClaimRequest,
-): LoadedLetter {
-  const { row, seq, queue } = entry
-  const at = toTimestamp(context.nowMs)
-  const next: Row = {
-    ...row,
-    state: retrying,
-    epoch: row.epoch + 1,
-    retries: row.retries + 1,
-    version: row.version + 1,
-    retryAt: null,
-    worker: request.worker,
-    leasedUntil: toTimestamp(context.nowMs + request.leaseMs),
-    updatedAt: at,
-  }
-  if (row.worker !== null && row.leasedUntil !== null) {
-    const old = { worker: row.worker, epoch: row.epoch, expiresAt: row.leasedUntil }
-    remember(context, seq, next, lapse(old, at))
-    letter[6] = laterEntries(context.db, seq)
-  }
-  rewrite(context, entry, next)
-  context.counters.total(queue, claimed, next)
-  letter[0] = valuesOf(next)
-  return letter
+  some: readonly Candidate[],
+  { worker, leaseMs }: ClaimRequest,
+): SentLetter[] {
+  const { db, nowMs } = context
+  const lapsed = some.filter(({ isLapsed }) => isLapsed).map(({ seq }) => seq)
+  if (lapsed.length > 0) db.run(lapse, nowMs, JSON.stringify(lapsed))
+  const seqs = some.map(({ seq }) => seq)
+  const end = leaseEnd(nowMs, leaseMs)
+  db.run(lease, worker, end, nowMs, end, JSON.stringify(seqs))
+  const letters = loadLetters(context, 'seq', seqs, 'whole')
+  for (const [n, letter] of letters.entries()) countClaim(context, letter, some[n]!)
+  return letters
+}
+
+function countClaim({ counters, queues }: StoreContext, row: SentLetter, by: Candidate): void {
+  const next = countedOf(queues.number(row[after.queue] as string), row)
+  counters.move({ ...next, state: by.isLapsed ? retrying : pending }, next)
+  counters.total(claimed, next)
 }

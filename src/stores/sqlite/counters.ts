@@ -1,9 +1,8 @@
+import type { Database, SqlValue } from '../../backends/sqlite/database.ts'
 import type { Total } from '../../store.ts'
 import {
   actionCode,
   actions,
-  archived,
-  cellOf,
   codesPerQueue,
   counter,
   partsOf,
@@ -12,9 +11,8 @@ import {
   type Cell,
 } from '../rows/codes.ts'
 import { Deltas, type Delta } from '../rows/deltas.ts'
-import type { Database } from '../../backends/sqlite/database.ts'
+import type { Counted } from './counted.ts'
 import type { QueueNames } from './queue-names.ts'
-import type { Row, SqlValue } from '../rows/row.ts'
 
 /** Maximum number of rows that one statement writes. */
 const maxRowsPerStatement = 8
@@ -39,30 +37,31 @@ const ofKind = 'FROM queues CROSS JOIN counters ON counters.queue = queues.id AN
  */
 export class Counters {
   readonly #db: Database
-  #cached: Map<number, number> | undefined
-  #occupied = 0
-  #seenVersion: unknown
   readonly #deltas = new Deltas()
+  /** The cells without the changes of this transaction. */
+  #cached: Map<number, number> | undefined
+  #seenVersion: unknown
 
   constructor(db: Database) {
     this.#db = db
   }
 
-  /** Counts a letter that was added (1) or removed (-1). */
-  count(queue: number, row: Row, tags: readonly string[], n: 1 | -1): void {
-    this.#deltas.count(queue, row, tags, n)
-    if (this.#cached) this.#addTo(this.#cached, cellOf(queue, row), n)
+  /** Counts letters that were added (positive) or removed (negative). */
+  count(letter: Counted, n: number): void {
+    this.#deltas.count(letter.queue, letter, letter.tags, n)
   }
 
-  /** Adds an action on a letter to the totals. `row` is the letter after it. */
-  total(queue: number, action: number, row: Row): void {
-    this.#deltas.total(queue, action, row)
+  /** Counts letters that changed. */
+  move(before: Counted, next: Counted, n = 1): void {
+    this.count(before, -n)
+    this.count(next, n)
   }
 
-  /** Number of letters that are not archived, within the transaction. */
-  occupied(): number {
-    this.cells()
-    return this.#occupied
+  /** Adds actions, a bit for each, on equal letters to the totals. `letter` is one after them. */
+  total(bits: number, { queue, priority, retries, backoffMs }: Counted, n = 1): void {
+    const sums = { n, retries: n * retries, maxRetries: retries, backoffMs: n * backoffMs }
+    for (let action = 0; bits >> action !== 0; action++)
+      if ((bits >> action) & 1) this.#deltas.totals(queue, action, priority, sums)
   }
 
   /**
@@ -71,24 +70,13 @@ export class Counters {
    */
   cells(): Map<number, number> {
     const version = this.#db.get('PRAGMA data_version')![0]
-    if (this.#cached && version === this.#seenVersion) return this.#cached
-    this.#seenVersion = version
-    this.#occupied = 0
-    const cells = new Map<number, number>()
-    const rows = this.#db.all(`SELECT queue, code, n ${ofKind}`, counter.cell)
-    for (const [queue, code, n] of rows as number[][])
-      this.#addTo(cells, queue! * codesPerQueue + code!, n!)
-    for (const { queue, kind, code, n } of this.#deltas.changed())
-      if (kind === counter.cell) this.#addTo(cells, queue * codesPerQueue + code, n)
-    this.#cached = cells
-    return cells
-  }
-
-  #addTo(cells: Map<number, number>, cell: number, n: number): void {
-    const sum = (cells.get(cell) ?? 0) + n
-    if (sum === 0) cells.delete(cell)
-    else cells.set(cell, sum)
-    if (partsOf(cell).state !== archived) this.#occupied += n
+    if (!this.#cached || version !== this.#seenVersion) {
+      const rows = this.#db.all(`SELECT queue, code, n ${ofKind}`, counter.cell) as number[][]
+      this.#cached = new Map(rows.map(([queue, code, n]) => [queue! * codesPerQueue + code!, n!]))
+      this.#seenVersion = version
+    }
+    const changed = this.#deltas.changed()
+    return changed.length === 0 ? this.#cached : addCells(new Map(this.#cached), changed)
   }
 
   flush(): void {
@@ -99,6 +87,7 @@ export class Counters {
     }
     for (const { queue, kind, name, code, n } of changed)
       if (n < 0) this.#db.run(dropCounter, queue, kind, name, code)
+    if (this.#cached) addCells(this.#cached, changed)
     this.#deltas.clear()
   }
 
@@ -109,9 +98,27 @@ export class Counters {
   }
 }
 
+function addCells(cells: Map<number, number>, changed: readonly Delta[]): Map<number, number> {
+  for (const { queue, kind, code, n } of changed) {
+    if (kind !== counter.cell) continue
+    const cell = queue * codesPerQueue + code
+    const sum = (cells.get(cell) ?? 0) + n
+    if (sum === 0) cells.delete(cell)
+    else cells.set(cell, sum)
+  }
+  return cells
+}
+
 function valuesOf(delta: Delta): SqlValue[] {
   const { queue, kind, name, code, n, retries, maxRetries, backoffMs } = delta
   return [queue, kind, name, code, n, retries, maxRetries, backoffMs]
+}
+
+/** Number of letters in the cells that pass. */
+export function countWhere(counters: Counters, passes: (cell: Cell) => boolean): number {
+  let sum = 0
+  for (const [, n] of cellsWhere(counters, passes)) sum += n
+  return sum
 }
 
 /** The non-empty cells that pass, decoded, with their counts. */
@@ -125,21 +132,45 @@ export function* cellsWhere(
   }
 }
 
-/** How many letters each group or tag has, over the cells that pass. */
+/** How many letters each group or tag has, in counters of these codes and queues. */
 export function namedCounts(
   db: Database,
   kind: 'group' | 'tag',
-  passes: (cell: Cell) => boolean,
+  codes: string,
+  queues: readonly number[] | undefined,
 ): Map<string, number> {
   const counted = new Map<string, number>()
-  const rows = db.all(`SELECT queue, counters.name, code, n ${ofKind}`, counter[kind])
-  for (const [queue, name, code, n] of rows as [number, string, number, number][])
-    if (passes(partsOf(queue * codesPerQueue + code)))
+  // Queue by queue, in the order of the primary key, so that nothing is sorted.
+  const sql = `SELECT name, sum(n) FROM counters WHERE queue = ? AND kind = ? AND ${codes} GROUP BY name`
+  const all = queues ?? db.all('SELECT id FROM queues').map(([id]) => id as number)
+  for (const queue of new Set(all))
+    for (const [name, n] of db.all(sql, queue, counter[kind]) as [string, number][])
       counted.set(name, (counted.get(name) ?? 0) + n)
   return counted
 }
 
-export function readTotals(db: Database, queues: QueueNames): Total[] {
+/** The counters of some groups. */
+export function groupCells(
+  db: Database,
+  groups: readonly string[],
+): { group: string; cell: Cell; n: number }[] {
+  const unique = [...new Set(groups)]
+  const sql = `SELECT queue, counters.name, code, n ${ofKind}
+    WHERE counters.name IN (${unique.map(() => '?').join()})`
+  const rows = db.all(sql, counter.group, ...unique) as [number, string, number, number][]
+  return rows.map(([queue, group, code, n]) => ({
+    group,
+    cell: partsOf(queue * codesPerQueue + code),
+    n,
+  }))
+}
+
+interface Totals {
+  readonly db: Database
+  readonly queues: QueueNames
+}
+
+export function readTotals({ db, queues }: Totals): Total[] {
   const sql = `SELECT queue, code, n, retries, max_retries, backoff_ms ${ofKind}`
   const rows = db.all(sql, counter.total) as [number, number, number, number, number, number][]
   return rows.map(([queue, code, count, retries, maxRetries, backoffMs]) => ({
@@ -153,10 +184,7 @@ export function readTotals(db: Database, queues: QueueNames): Total[] {
   }))
 }
 
-export function writeTotals(
-  { db, queues }: { db: Database; queues: QueueNames },
-  totals: readonly Total[],
-): null {
+export function writeTotals({ db, queues }: Totals, totals: readonly Total[]): null {
   const sql = 'INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
   for (const { action, queue, priority, count, retries, maxRetries, backoffMs } of totals) {
     const code = actionCode(action) * 4 + priorityCode(priority)

@@ -1,5 +1,5 @@
 import { openDatabase, type Database } from '../../backends/sqlite/database.ts'
-import { migrations, schemaVersion } from './schema.ts'
+import { firstVersion, migrations, schemaVersion } from './schema.ts'
 
 export interface DatabaseOptions {
   path: string
@@ -14,7 +14,7 @@ export interface DatabaseOptions {
 const pageBytes = 8192
 const cacheKib = 64 * 1024
 
-const schema = { meta: 'meta', version: schemaVersion, migrations }
+const schema = { meta: 'meta', version: schemaVersion, firstVersion, migrations }
 
 export function openStoreDatabase(options: DatabaseOptions): Database {
   const { path, busyTimeoutMs } = options

@@ -1,37 +1,38 @@
-import { rowOf } from '../rows/row.ts'
-import { isEdited } from '../rows/rest.ts'
 import type { KeepResult } from '../../store.ts'
-import { dedupeOf, insert, refuseWhenLow } from './add.ts'
-import { keepEdit } from './apply.ts'
+import { at } from '../rows/columns.ts'
+import { insertLetter, refuseWhenLow } from './add.ts'
 import type { StoreContext } from './context.ts'
-import type { LoadedStored, PackedStored } from './protocol.ts'
-import { entryById, findLetter } from './reading.ts'
-import { waitsOf } from './waits.ts'
-import { erase } from './writing.ts'
+import { countedOf } from './counted.ts'
+import { findEntry, loadLetters } from './letters.ts'
+import { eraseLetter, writeEdit } from './move.ts'
+import { after, formatId, type LoadedStored, type SentStored } from './transfer.ts'
+import { releaseDependents, waitsOf } from './waits.ts'
 
 /** Stores letters from another store unchanged. */
-export function keep(context: StoreContext, letters: readonly PackedStored[]): KeepResult[] {
+export function keep(context: StoreContext, letters: readonly SentStored[]): KeepResult[] {
   refuseWhenLow(context)
-  return letters.map((letter) => keepOne(context, letter))
+  const done: string[] = []
+  const results = letters.map((letter) => keepLetter(context, letter, done))
+  releaseDependents(context, done)
+  return results
 }
 
-function keepOne(context: StoreContext, [packed, edit]: PackedStored): KeepResult {
-  const row = rowOf(packed[0])
-  const same = entryById(context, row.id)
-  if (same && same.row.version >= row.version) return 'conflict'
-  if (same) erase(context, same)
-  const seq = insert(context, packed, row, context.queues.number(packed[1]), dedupeOf(packed))
-  if (edit && seq !== undefined) keepEdit(context, seq, edit)
+function keepLetter(context: StoreContext, [letter, edit]: SentStored, done: string[]): KeepResult {
+  const same = findEntry(context, letter[at.id] as string)
+  if (same && same.version >= (letter[at.version] as number)) return 'conflict'
+  if (same) eraseLetter(context, same)
+  const queue = context.queues.number(letter[after.queue] as string)
+  const seq = insertLetter(context, countedOf(queue, letter), letter, done)
+  if (edit !== null) writeEdit(context, seq, edit)
   return 'written'
 }
 
-/** Letters with everything the store knows about them. */
+/** Letters with everything that the store knows about them. */
 export function stored(context: StoreContext, ids: readonly string[]): LoadedStored[] {
-  return ids.flatMap((id): LoadedStored[] => {
-    const found = findLetter(context, 'id', id, 'whole')
-    if (!found) return []
-    const { seq, row } = found.entry
-    const captured = isEdited(row) ? findLetter(context, 'id', id, 'captured')!.letter : null
-    return [[found.letter, captured, row.dependent === 1 ? waitsOf(context, seq) : []]]
+  return loadLetters(context, 'id', ids, 'whole').map((letter) => {
+    const id = formatId(letter[at.id] as string)
+    const captured = letter[at.edit] === null ? [] : loadLetters(context, 'id', [id], 'captured')
+    const { seq } = findEntry(context, id)!
+    return [letter, captured[0] ?? null, waitsOf(context, seq)]
   })
 }

@@ -1,14 +1,15 @@
 import type { Method } from '../../backends/sqlite/dispatcher.ts'
 import { add } from './add.ts'
 import { apply, renew } from './apply.ts'
+import { applyAll } from './bulk.ts'
 import type { StoreContext } from './context.ts'
 import { claim } from './claim.ts'
 import { readTotals, writeTotals } from './counters.ts'
 import { find } from './find.ts'
 import { health } from './health.ts'
 import { keep, stored } from './keep.ts'
+import { loadLetters } from './letters.ts'
 import type { Methods } from './protocol.ts'
-import { findLetter } from './reading.ts'
 import { dropRecord, getRecord, listKinds, listRecords, putRecord } from './records.ts'
 import { remove } from './remove.ts'
 import { tally } from './tally.ts'
@@ -27,25 +28,19 @@ export const methods: { [M in keyof Methods]: MethodOf<M> } = {
   claim: { kind: 'write', run: claim },
   renew: { kind: 'write', run: renew },
   apply: { kind: 'write', run: apply },
+  applyAll: { kind: 'write', run: applyAll },
   remove: { kind: 'write', run: remove },
   put: { kind: 'write', run: putRecord },
   drop: { kind: 'write', run: dropRecord },
-  get: {
-    kind: 'read',
-    run: (context, ids) =>
-      ids.flatMap((id) => {
-        const found = findLetter(context, 'id', id, 'whole')
-        return found ? [found.letter] : []
-      }),
-  },
+  get: { kind: 'read', run: (context, ids) => loadLetters(context, 'id', ids, 'whole') },
   original: {
     kind: 'read',
-    run: (context, id) => findLetter(context, 'id', id, 'captured')?.letter ?? null,
+    run: (context, id) => loadLetters(context, 'id', [id], 'captured')[0] ?? null,
   },
   stored: { kind: 'read', run: stored },
   find: { kind: 'read', run: find },
   tally: { kind: 'read', run: tally },
-  totals: { kind: 'read', run: ({ db, queues }) => readTotals(db, queues) },
+  totals: { kind: 'read', run: readTotals },
   record: { kind: 'read', run: getRecord },
   records: { kind: 'read', run: listRecords },
   kinds: { kind: 'read', run: listKinds },

@@ -1,10 +1,6 @@
-import type { LoadedLetter, PackedLetter } from '../rows/form.ts'
-import type { Change } from '../../letter/moves.ts'
 import type { LetterFilter } from '../../letter/query.ts'
-import type { Place, Search } from '../search.ts'
 import type {
   AddResult,
-  ApplyResult,
   Capacity,
   ClaimRequest,
   KeepResult,
@@ -13,46 +9,50 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
+import type { Place, Search } from '../search.ts'
+import type { LoadedStored, SentGroup, SentLetter, SentStored } from './transfer.ts'
 
-export type Stored<T> = { id: string; version: number; value: T; updatedAt: string }
+/** The value is JSON. */
+export type SentRecord = [id: string, version: number, value: string, updatedAt: string]
 
-/**
- * A letter as `keep` takes it: in its captured form, and the bytes of the edit that replaced the
- * payload.
- */
-export type PackedStored = [captured: PackedLetter, edit: Uint8Array | null]
-
-/**
- * A letter as `stored` gives it: as it is, as it was captured if it was edited, and what it waits
- * for.
- */
-export type LoadedStored = [letter: LoadedLetter, captured: LoadedLetter | null, waitsFor: string[]]
+/** The results of `apply` as numbers. */
+export const applyResults = ['written', 'conflict', 'missing'] as const
+export const applyCode = { written: 0, conflict: 1, missing: 2 } as const
 
 /** The methods of the thread of a store. */
 export interface Methods {
   open: { request: null; response: null }
-  add: { request: { letters: PackedLetter[]; capacity?: Capacity }; response: AddResult[] }
-  keep: { request: PackedStored[]; response: KeepResult[] }
+  /** The results other than a plain `added`, with their positions. */
+  add: {
+    request: { letters: SentLetter[]; capacity?: Capacity }
+    response: [position: number, result: AddResult][]
+  }
+  keep: { request: SentStored[]; response: KeepResult[] }
   keepTotals: { request: readonly Total[]; response: null }
-  claim: { request: ClaimRequest; response: { letters: LoadedLetter[]; nextDueMs?: number } }
+  claim: { request: ClaimRequest; response: { letters: SentLetter[]; nextDueMs?: number } }
   renew: { request: { leases: readonly LeaseRef[]; leaseMs: number }; response: boolean[] }
-  apply: { request: readonly Change[]; response: ApplyResult[] }
+  apply: { request: SentGroup[]; response: number[] }
+  /** The ids are distinct. Each group has one change. */
+  applyAll: {
+    request: { ids: string[]; versions: number[]; moves: [state: number, group: SentGroup][] }
+    response: number[]
+  }
   remove: { request: LetterFilter; response: number }
   put: {
     request: { kind: string; id: string; value: string; expected?: number }
     response: 'written' | 'conflict'
   }
   drop: { request: { kind: string; id: string }; response: boolean }
-  get: { request: readonly string[]; response: LoadedLetter[] }
-  original: { request: string; response: LoadedLetter | null }
+  get: { request: readonly string[]; response: SentLetter[] }
+  original: { request: string; response: SentLetter | null }
   stored: { request: readonly string[]; response: LoadedStored[] }
-  find: { request: Search; response: { letters: LoadedLetter[]; next?: Place } }
+  find: { request: Search; response: { letters: SentLetter[]; next?: Place } }
   tally: { request: { by: TallyKey; filter: LetterFilter }; response: [string, number][] }
   totals: { request: null; response: Total[] }
-  record: { request: { kind: string; id: string }; response: Stored<string> | null }
+  record: { request: { kind: string; id: string }; response: SentRecord | null }
   records: {
     request: { kind: string; prefix: string; after: string | null; limit: number }
-    response: Stored<string>[]
+    response: SentRecord[]
   }
   kinds: { request: null; response: string[] }
   health: { request: null; response: StoreHealth }

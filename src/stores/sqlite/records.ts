@@ -1,7 +1,6 @@
 import { toTimestamp } from '../../letter/time.ts'
 import type { StoreContext } from './context.ts'
-import type { Stored, Methods } from './protocol.ts'
-import type { SqlValue } from '../rows/row.ts'
+import type { Methods, SentRecord } from './protocol.ts'
 
 const columns = 'id, version, value, updated_at'
 
@@ -9,8 +8,8 @@ export function getRecord(
   { db }: StoreContext,
   { kind, id }: Methods['record']['request'],
 ): Methods['record']['response'] {
-  const row = db.get(`SELECT ${columns} FROM records WHERE kind = ? AND id = ?`, kind, id)
-  return row ? storedOf(row) : null
+  const sql = `SELECT ${columns} FROM records WHERE kind = ? AND id = ?`
+  return (db.get(sql, kind, id) as SentRecord | undefined) ?? null
 }
 
 export function putRecord(
@@ -36,24 +35,11 @@ export function dropRecord(
 export function listRecords(
   { db }: StoreContext,
   { kind, prefix, after, limit }: Methods['records']['request'],
-): Stored<string>[] {
-  const rows =
-    after === null
-      ? db.all(
-          `SELECT ${columns} FROM records WHERE kind = ? AND id >= ? ORDER BY id LIMIT ?`,
-          kind,
-          prefix,
-          limit,
-        )
-      : db.all(
-          `SELECT ${columns} FROM records WHERE kind = ? AND id >= ? AND id > ? ORDER BY id LIMIT ?`,
-          kind,
-          prefix,
-          after,
-          limit,
-        )
-  const found = rows.map(storedOf)
-  const end = found.findIndex(({ id }) => !id.startsWith(prefix))
+): SentRecord[] {
+  const isAfter = after === null ? '' : 'AND id > ?'
+  const sql = `SELECT ${columns} FROM records WHERE kind = ? AND id >= ? ${isAfter} ORDER BY id LIMIT ?`
+  const found = db.all(sql, kind, prefix, ...(after === null ? [] : [after]), limit) as SentRecord[]
+  const end = found.findIndex(([id]) => !id.startsWith(prefix))
   return end === -1 ? found : found.slice(0, end)
 }
 
@@ -69,13 +55,4 @@ export function listKinds({ db }: StoreContext): string[] {
     row = db.get('SELECT min(kind) FROM records WHERE kind > ?', row[0]!)
   }
   return kinds.toSorted()
-}
-
-function storedOf([id, version, value, updatedAt]: SqlValue[]): Stored<string> {
-  return {
-    id: id as string,
-    version: version as number,
-    value: value as string,
-    updatedAt: updatedAt as string,
-  }
 }

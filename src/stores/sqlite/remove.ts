@@ -1,10 +1,9 @@
 import type { LetterFilter } from '../../letter/query.ts'
-import type { StoreContext } from './context.ts'
 import { actionCode, retrying } from '../rows/codes.ts'
-import { scanStep } from './find.ts'
-import type { Place } from '../search.ts'
-import { entryBySeq } from './reading.ts'
-import { erase } from './writing.ts'
+import type { StoreContext } from './context.ts'
+import { scan } from './find.ts'
+import { entriesOf } from './letters.ts'
+import { eraseLetter } from './move.ts'
 
 const removed = actionCode('remove')
 
@@ -18,23 +17,14 @@ const lettersPerStep = 250
 export function* remove(context: StoreContext, filter: LetterFilter): Generator<undefined, number> {
   const order = filter.settledBefore === undefined ? 'oldest' : 'settled'
   let gone = 0
-  let after: Place | undefined
-  for (;;) {
-    const step = scanStep(context, {
-      filter,
-      order,
-      limit: lettersPerStep,
-      whole: false,
-      ...(after ? { after } : {}),
-    })
-    for (const { seq } of step.entries) {
-      const entry = entryBySeq(context, seq)
-      if (!entry || entry.row.state === retrying) continue
-      erase(context, entry, removed)
-      gone += 1
-    }
-    if (!step.next) return gone
-    after = step.next
-    yield
+  for (const { found, next } of scan(context, { filter, order }, lettersPerStep)) {
+    const seqs = found.map(({ item }) => item)
+    for (const entry of entriesOf(context, seqs))
+      if (entry.state !== retrying) {
+        eraseLetter(context, entry, removed)
+        gone += 1
+      }
+    if (next) yield
   }
+  return gone
 }

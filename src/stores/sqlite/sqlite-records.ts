@@ -1,7 +1,7 @@
 import { checkListLimit } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
-import type { Stored } from './protocol.ts'
+import type { SentRecord } from './protocol.ts'
 import type { StoreThread } from './thread.ts'
 
 /** Records in the file. `use` gives the thread, or throws when the store is not open. */
@@ -34,6 +34,6 @@ export function sqliteRecords(use: () => StoreThread): Records {
   }
 }
 
-function recordOf({ value, ...record }: Stored<string>): DocumentRecord {
-  return { ...record, value: JSON.parse(value) as Json }
+function recordOf([id, version, value, updatedAt]: SentRecord): DocumentRecord {
+  return { id, version, value: JSON.parse(value) as Json, updatedAt }
 }

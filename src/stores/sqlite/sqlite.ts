@@ -2,7 +2,7 @@ import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, checkOneOf, keysOf } from '../../check/keys.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../../letter/letter.ts'
-import type { Change } from '../../letter/moves.ts'
+import type { BulkMoves, Change } from '../../letter/moves.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type {
@@ -13,6 +13,7 @@ import type {
   ClaimRequest,
   KeepResult,
   LeaseRef,
+  LetterVersion,
   Powers,
   Records,
   Store,
@@ -21,16 +22,24 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
+import { applyEach, canApplyAtOnce } from '../apply-each.ts'
 import { checkLease } from '../lease.ts'
 import { Lifetime } from '../lifetime.ts'
-import { pack, tight } from '../rows/pack.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
+import { decodeLetter, decodeOriginal, decodeSummary } from '../rows/decode.ts'
 import { searchOf } from '../search.ts'
-import { packStored, unpackStored } from '../rows/stored.ts'
-import type { PackedStored } from './protocol.ts'
+import { applyResults } from './protocol.ts'
 import { sqliteRecords } from './sqlite-records.ts'
 import { openStoreThread, type StoreThread } from './thread.ts'
-import { unpack, unpackOriginal, unpackSummary } from '../rows/unpack.ts'
+import {
+  receiveLetter,
+  receiveStored,
+  sendBulkMoves,
+  sendChanges,
+  sendLetter,
+  sendStored,
+  type SentLetter,
+} from './transfer.ts'
 import { Watchers } from '../../backends/watchers.ts'
 
 export interface SqliteStoreOptions {
@@ -115,22 +124,25 @@ class SqliteStore implements Store {
 
   async add(letters: readonly DeadLetter[], capacity?: Capacity): Promise<AddResult[]> {
     const thread = this.#use()
-    return this.#inChunks(letters, (some) => {
-      const packed = some.map(pack)
-      const ask = capacity ? { letters: packed, capacity } : { letters: packed }
-      return thread.call('add', ask, packed.length)
+    return this.#inChunks(letters, async (some) => {
+      const sent = some.map((letter) => sendLetter(letter))
+      const ask = capacity ? { letters: sent, capacity } : { letters: sent }
+      const others = await thread.call('add', ask, sent.length)
+      const results = some.map((): AddResult => ({ kind: 'added' }))
+      for (const [position, result] of others) results[position] = result
+      return results
     })
   }
 
   async get(ids: readonly string[]): Promise<DeadLetter[]> {
     const thread = this.#use()
-    const letter = await this.#inChunks(ids, (some) => thread.call('get', some, some.length))
-    return letter.map(unpack)
+    const letters = await this.#inChunks(ids, (some) => thread.call('get', some, some.length))
+    return letters.map(receiveWhole)
   }
 
   async original(id: string): Promise<Payload | undefined> {
     const letter = await this.#use().call('original', id)
-    return letter ? unpackOriginal(letter) : undefined
+    return letter ? decodeOriginal(receiveLetter(letter)) : undefined
   }
 
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
@@ -140,7 +152,7 @@ class SqliteStore implements Store {
     const search = searchOf(query)
     if (search.limit === 0) return { items: [] }
     const { letters, next } = await thread.call('find', search)
-    const items = letters.map(search.whole ? unpack : unpackSummary)
+    const items = letters.map(search.whole ? receiveWhole : receiveSummary)
     return next ? { items, cursor: writeCursor({ order: search.order, ...next }) } : { items }
   }
 
@@ -156,19 +168,13 @@ class SqliteStore implements Store {
 
   async stored(ids: readonly string[]): Promise<StoredLetter[]> {
     const thread = this.#use()
-    const letter = await this.#inChunks(ids, (some) => thread.call('stored', some, some.length))
-    return letter.map((letter) => unpackStored(...letter))
+    const letters = await this.#inChunks(ids, (some) => thread.call('stored', some, some.length))
+    return letters.map(receiveStored)
   }
 
   async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
     const thread = this.#use()
-    return this.#inChunks(letters, (some) => {
-      const packed = some.map((stored): PackedStored => {
-        const { payload } = stored.letter
-        return [packStored(stored), stored.original ? tight(payload.bytes) : null]
-      })
-      return thread.call('keep', packed, packed.length)
-    })
+    return this.#inChunks(letters, (some) => thread.call('keep', some.map(sendStored), some.length))
   }
 
   async keepTotals(totals: readonly Total[]): Promise<void> {
@@ -179,7 +185,7 @@ class SqliteStore implements Store {
     const thread = this.#use()
     checkLease(request.leaseMs)
     const { letters, nextDueMs } = await thread.call('claim', request, request.limit)
-    const claimed = letters.map(unpack)
+    const claimed = letters.map(receiveWhole)
     return nextDueMs === undefined
       ? { letters: claimed }
       : { letters: claimed, nextDueAt: toTimestamp(nextDueMs) }
@@ -195,7 +201,23 @@ class SqliteStore implements Store {
 
   async apply(changes: readonly Change[]): Promise<ApplyResult[]> {
     const thread = this.#use()
-    return this.#inChunks(changes, (some) => thread.call('apply', some.map(tightened), some.length))
+    return this.#inChunks(changes, async (some) => {
+      const { groups, order } = sendChanges(some)
+      const codes = await thread.call('apply', groups, some.length)
+      const results: ApplyResult[] = []
+      codes.forEach((code, n) => (results[order[n]!] = applyResults[code]!))
+      return results
+    })
+  }
+
+  async applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]> {
+    const thread = this.#use()
+    if (!canApplyAtOnce(letters)) return this.#life.track(applyEach(this, letters, moves))
+    const ids = letters.map(({ id }) => id)
+    const versions = letters.map(({ version }) => version)
+    const request = { ids, versions, moves: sendBulkMoves(moves) }
+    const codes = await thread.call('applyAll', request, ids.length)
+    return codes.map((code) => applyResults[code]!)
   }
 
   async remove(which: LetterFilter): Promise<number> {
@@ -253,9 +275,10 @@ async function inChunks<T, R>(all: readonly T[], send: (some: T[]) => Promise<R[
   }
 }
 
-/** The change, with payload bytes that own their buffer. */
-function tightened(change: Change): Change {
-  const { payload } = change.set
-  if (!payload) return change
-  return { ...change, set: { ...change.set, payload: { ...payload, bytes: tight(payload.bytes) } } }
+function receiveWhole(sent: SentLetter): DeadLetter {
+  return decodeLetter(receiveLetter(sent))
+}
+
+function receiveSummary(sent: SentLetter): LetterSummary {
+  return decodeSummary(receiveLetter(sent))
 }

@@ -1,26 +1,20 @@
-import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
-import type { StoreContext } from './context.ts'
-import type { Cell } from '../rows/codes.ts'
+import { severities } from '../rows/codes.ts'
 import {
+  cellCodes,
+  codeCondition,
   grow,
   hasCounts,
-  isUncounted,
-  valuesOf as valuesIn,
+  listed,
   wordOf,
   type CodedKey,
-  type UncountedKey,
 } from '../rows/tally.ts'
-import { cellsWhere, namedCounts } from './counters.ts'
-import { cellTest } from './filter.ts'
-import { scanStep } from './find.ts'
-import type { Place } from '../search.ts'
+import type { StoreContext } from './context.ts'
+import { cellsWhere, groupCells, namedCounts } from './counters.ts'
+import { cellTest, queuesOf } from './filter.ts'
+import { scan } from './find.ts'
 import type { Methods } from './protocol.ts'
-import { tagsOf } from '../rows/rest.ts'
-import { unpackSummary } from '../rows/unpack.ts'
-import { entryBySeq, findLetter, type Entry } from './reading.ts'
 
-type Counted = Map<string, number>
 type CellKey = CodedKey | 'queue'
 
 /** Number of letters that one step counts. */
@@ -31,57 +25,56 @@ export function* tally(
   context: StoreContext,
   { by, filter }: Methods['tally']['request'],
 ): Generator<undefined, Methods['tally']['response']> {
-  if (!hasCounts(by, filter)) return [...(yield* scanned(context, by, filter))]
-  if (by === 'group' || by === 'tag')
-    return [...namedCounts(context.db, by, cellTest(context, filter))]
-  const counted: Counted = new Map()
-  for (const [cell, n] of cellsWhere(context.counters, cellTest(context, filter)))
-    grow(counted, valueOf(context, cell, by), n)
+  const counted = new Map<string, number>()
+  if (!hasCounts(by, filter)) {
+    for (const { found, next } of scan(context, { filter, order: 'oldest' }, lettersPerStep)) {
+      const seqs = JSON.stringify(found.map(({ item }) => item))
+      for (const [value, n] of context.db.all(countBy[by], seqs))
+        grow(counted, nameOf(context, by, value as number | string), n as number)
+      if (next) yield
+    }
+    return [...counted]
+  }
+  const passes = cellTest(context, filter)
+  if (filter.group !== undefined) {
+    for (const { group, cell, n } of groupCells(context.db, listed(filter.group)))
+      if (passes(cell))
+        grow(counted, by === 'group' ? group : nameOf(context, by, cell[by as CellKey]), n)
+    return [...counted]
+  }
+  if (by === 'group' || by === 'tag') {
+    const codes = codeCondition(cellCodes(filter))
+    return [...namedCounts(context.db, by, codes, queuesOf(context, filter))]
+  }
+  for (const [cell, n] of cellsWhere(context.counters, passes))
+    grow(counted, nameOf(context, by, cell[by]), n)
   return [...counted]
 }
 
-function* scanned(
-  context: StoreContext,
-  by: TallyKey,
-  filter: LetterFilter,
-): Generator<undefined, Counted> {
-  const counted: Counted = new Map()
-  let after: Place | undefined
-  for (;;) {
-    const step = scanStep(context, {
-      filter,
-      order: 'oldest',
-      limit: lettersPerStep,
-      whole: false,
-      ...(after ? { after } : {}),
-    })
-    for (const { seq } of step.entries)
-      for (const value of valuesAt(context, seq, by)) grow(counted, value, 1)
-    if (!step.next) return counted
-    after = step.next
-    yield
-  }
+function countColumn(column: string): string {
+  return `SELECT ${column}, count(*) FROM json_each(?) AS found
+    CROSS JOIN letters ON letters.seq = found.value GROUP BY 1`
 }
 
-function valuesAt(context: StoreContext, seq: number, by: TallyKey): string[] {
-  if (isUncounted(by)) {
-    const found = findLetter(context, 'seq', seq, 'summary')
-    return found ? valuesIn(unpackSummary(found.letter), by) : []
-  }
-  const entry = entryBySeq(context, seq)
-  return entry ? valuesOf(context, entry, by) : []
+/** Counts letters by their values. Damaged letters are counted as they are decoded. */
+const countBy: Record<TallyKey, string> = {
+  queue: countColumn('queue'),
+  state: countColumn('state'),
+  category: countColumn('category'),
+  priority: countColumn('priority'),
+  policy: countColumn('policy'),
+  severity: countColumn('severity'),
+  group: countColumn('fingerprint'),
+  source: `SELECT coalesce(iif(json_valid(origin), origin ->> '$.source.kind', NULL), 'operation'), count(*)
+    FROM json_each(?) AS found LEFT JOIN bodies ON bodies.seq = found.value GROUP BY 1`,
+  tag: `SELECT tag.value, count(DISTINCT letters.seq) FROM json_each(?) AS found
+    CROSS JOIN letters ON letters.seq = found.value
+    CROSS JOIN json_each(iif(json_valid(tags), tags, '[]')) AS tag GROUP BY 1`,
 }
 
-function valuesOf(
-  context: StoreContext,
-  { queue, row }: Entry,
-  by: Exclude<TallyKey, UncountedKey>,
-): string[] {
-  if (by === 'group') return [row.fingerprint]
-  if (by === 'tag') return tagsOf(row)
-  return [valueOf(context, { ...row, queue }, by)]
-}
-
-function valueOf(context: StoreContext, cell: Cell, by: CellKey): string {
-  return by === 'queue' ? context.queues.name(cell.queue) : wordOf(by, cell[by])
+/** The name of a value that letters are counted by. */
+function nameOf(context: StoreContext, by: TallyKey, value: number | string): string {
+  if (typeof value === 'string') return value
+  if (by === 'queue') return context.queues.name(value)
+  return by === 'severity' ? (severities[value] ?? 'medium') : wordOf(by as CodedKey, value)
 }

@@ -1,100 +1,58 @@
-import { dueOf } from '../rows/due.ts'
+import { pending, wait } from '../rows/codes.ts'
 import type { StoreContext } from './context.ts'
-import { archived, isActiveCode, resolved, retrying, wait } from '../rows/codes.ts'
-import { restOf } from '../rows/rest.ts'
-import { entryBySeq } from './reading.ts'
-import type { Row } from '../rows/row.ts'
+import { idOf } from './schema.ts'
 
-/** Where a letter waits, and until when. */
-export interface WaitPlace {
-  wait: number | null
-  dueAt: number | null
-}
+const laneHeads = `SELECT seq, state, unmet, wait FROM letters INDEXED BY letters_lane_head
+  WHERE queue = ? AND lane = ? AND state < 2 ORDER BY id LIMIT 2`
+const laneBusy = `SELECT 1 FROM letters INDEXED BY letters_lane_busy
+  WHERE queue = ? AND lane = ? AND state = 1 LIMIT 1`
 
 /**
- * Where a letter waits as it now stands. A lane has one letter in flight at a time, which stays
- * claimable should its lease lapse, and otherwise its oldest active letter is free; a letter that
- * still depends on another is not.
+ * Frees the oldest active letter of a lane, unless it depends on another or one is in flight, and
+ * holds the next one. Called after a letter joined its lane, left it, or ended a run. Letters of
+ * lanes are written as held, so only the first two of a lane can be wrong.
  */
-export function waitOf(context: StoreContext, seq: number, queue: number, row: Row): WaitPlace {
-  const dueAt = dueOf(row)
-  if (dueAt === null) return { wait: null, dueAt }
-  if (!isActiveCode(row.state)) return { wait: wait.resting, dueAt }
-  if (row.state === retrying) return { wait: wait.leased, dueAt }
-  const held =
-    (row.dependent === 1 && isDependent(context, seq)) ||
-    (row.lane !== null && isBehind(context, queue, row.lane, row.id))
-  if (held) return { wait: wait.held, dueAt }
-  context.woke = true
-  return { wait: wait.ready, dueAt }
+export function settleLane(context: StoreContext, queue: number, lane: string): void {
+  const { db } = context
+  const isBusy = db.get(laneBusy, queue, lane) !== undefined
+  const heads = db.all(laneHeads, queue, lane) as [number, number, number, number][]
+  for (const [at, [seq, state, unmet, present]] of heads.entries()) {
+    if (state !== pending) continue
+    const place = at === 0 && !isBusy && unmet === 0 ? wait.ready : wait.held
+    if (place !== present) db.run('UPDATE letters SET wait = ? WHERE seq = ?', place, seq)
+    context.woke ||= place === wait.ready
+  }
 }
 
-/** `deps` has only what is not resolved yet: once resolved is resolved for ever. */
-function isDependent(context: StoreContext, seq: number): boolean {
-  return context.db.get('SELECT 1 FROM deps WHERE seq = ? LIMIT 1', seq) !== undefined
+const isDone = `SELECT 1 FROM letters WHERE id = ${idOf('?')} AND (state = 2 OR archived_from = 2)`
+
+/** Holds a new letter until the letters with these ids are resolved, if one of them is not. */
+export function addDependencies({ db }: StoreContext, seq: number, ids: readonly string[]): void {
+  const unmet = new Set(ids.filter((id) => !db.get(isDone, id)))
+  if (unmet.size === 0) return
+  for (const id of unmet) db.run('INSERT INTO deps VALUES (?, ?)', seq, id)
+  const hold = 'UPDATE letters SET unmet = ?, wait = iif(wait = 0, 2, wait) WHERE seq = ?'
+  db.run(hold, unmet.size, seq)
 }
 
-/** What the letter still waits for. */
+const meetOne = `UPDATE letters SET unmet = unmet - 1,
+  wait = iif(wait = 2 AND unmet = 1 AND lane IS NULL, 0, wait)
+  WHERE seq = ? RETURNING queue, lane, unmet`
+
+/** Frees the letters that depended on these resolved ones, if they depend on no other. */
+export function releaseDependents(context: StoreContext, resolved: readonly string[]): void {
+  const { db } = context
+  if (resolved.length === 0 || !db.get('SELECT 1 FROM deps LIMIT 1')) return
+  for (const id of resolved)
+    for (const [seq] of db.all('DELETE FROM deps WHERE id = ? RETURNING seq', id)) {
+      const [queue, lane, unmet] = db.get(meetOne, seq!) as [number, string | null, number]
+      if (unmet > 0) continue
+      if (lane !== null) settleLane(context, queue, lane)
+      else context.woke = true
+    }
+}
+
+/** The ids that a letter still waits for. */
 export function waitsOf({ db }: StoreContext, seq: number): string[] {
   return db.all('SELECT id FROM deps WHERE seq = ?', seq).map(([id]) => id as string)
-}
-
-const laneHeads = 'letters INDEXED BY letters_lane_head WHERE queue = ? AND lane = ? AND state < 2'
-const laneBusy = 'letters INDEXED BY letters_lane_busy WHERE queue = ? AND lane = ? AND state = 1'
-
-/** Whether another letter of the lane is in flight, or an older one goes first. */
-function isBehind(context: StoreContext, queue: number, lane: string, id: string): boolean {
-  const older = `SELECT 1 FROM ${laneHeads} AND id < ? LIMIT 1`
-  const busy = `SELECT 1 FROM ${laneBusy} AND id <> ? LIMIT 1`
-  return [older, busy].some((sql) => context.db.get(sql, queue, lane, id) !== undefined)
-}
-
-/**
- * After a letter joined its lane, left it, or began or ended a run: only the first two of the lane,
- * and the one that follows the letter, can have become free, or be free no more.
- */
-export function settleLane(context: StoreContext, queue: number, lane: string, id: string): void {
-  const first = `SELECT seq FROM ${laneHeads} ORDER BY id LIMIT 2`
-  const next = `SELECT seq FROM ${laneHeads} AND id > ? ORDER BY id LIMIT 1`
-  const places = [...context.db.all(first, queue, lane), ...context.db.all(next, queue, lane, id)]
-  for (const seq of new Set(places.map((row) => row[0] as number))) settle(context, seq)
-}
-
-/** Notes what a new letter depends on, as far as it is not resolved, and then where it waits. */
-export function addDependencies(context: StoreContext, seq: number, ids: readonly string[]): void {
-  for (const id of ids)
-    if (!isResolved(context, id))
-      context.db.run('INSERT OR IGNORE INTO deps VALUES (?, ?)', seq, id)
-  settle(context, seq)
-}
-
-function isResolved(context: StoreContext, id: string): boolean {
-  const found = context.db.get('SELECT state, seq FROM letters WHERE id = ?', id) as
-    | [number, number]
-    | undefined
-  if (!found) return false
-  if (found[0] !== archived) return found[0] === resolved
-  const entry = entryBySeq(context, found[1])
-  return entry !== undefined && restOf(entry.row)?.archivedFrom === 'resolved'
-}
-
-/** Releases the letters that depend on a resolved letter. */
-export function freeDependents(context: StoreContext, id: string): void {
-  const dependents = context.db.all('SELECT seq FROM deps INDEXED BY deps_id WHERE id = ?', id)
-  if (dependents.length === 0) return
-  context.db.run('DELETE FROM deps WHERE id = ?', id)
-  for (const [seq] of dependents) settle(context, seq as number)
-}
-
-/** Updates where a letter waits. */
-function settle(context: StoreContext, seq: number): void {
-  const entry = entryBySeq(context, seq)
-  if (!entry) return
-  const place = waitOf(context, seq, entry.queue, entry.row)
-  context.db.run(
-    'UPDATE letters SET wait = ?, due_at = ? WHERE seq = ?',
-    place.wait,
-    place.dueAt,
-    seq,
-  )
 }

@@ -3,6 +3,7 @@ import {
   archive,
   edit,
   exhaust,
+  note,
   park,
   defer,
   release,
@@ -48,6 +49,32 @@ export const applyChecks = [
     const ref = { id: letter.id, epoch: stale.epoch, worker: 'w1' }
     assert.deepEqual(await store.renew([ref], 1000), [false])
     assert.deepEqual(await store.apply([resolve(current, worker(bench))]), ['written'])
+  }),
+
+  check('adds a note to a letter in any state, also while it runs', async (bench) => {
+    const { store } = bench
+    const by = { ...person(bench), note: 'the bank says "no"\n\u2028 until Monday' }
+    const resting = [
+      aLetter({ retryAt: ahead(bench, 60_000), lane: 'a' }),
+      ...(['resolved', 'exhausted', 'parked', 'archived'] as const).map((state) =>
+        aLetter({ state }),
+      ),
+    ]
+    await store.add([aLetter()])
+    const running = await claimOne(bench)
+    await store.add(resting)
+    for (const letter of [running, ...resting]) {
+      const change = note(letter, by)
+      assert.deepEqual(await store.apply([change]), ['written'])
+      expectSameLetter(await getLetter(store, letter.id), withChange(letter, change))
+      assert.deepEqual(await store.apply([change]), ['conflict'])
+    }
+    assert.deepEqual(await store.apply([resolve(running, worker(bench))]), ['written'])
+    const { history, state } = await getLetter(store, running.id)
+    assert.deepEqual(
+      [state, ...history.map(({ action }) => action)],
+      ['resolved', 'capture', 'note', 'resolve'],
+    )
   }),
 
   check('writes exactly the given change', async (bench) => {

@@ -1,5 +1,6 @@
 import { addChecks } from './add.ts'
 import { applyChecks } from './apply.ts'
+import { bulkChecks } from './bulk.ts'
 import { capacityChecks } from './capacity.ts'
 import type { StoreCheck } from './check.ts'
 import { claimChecks } from './claim.ts'
@@ -34,6 +35,7 @@ export const storeContract: readonly StoreCheck[] = [
   ...dependencyChecks,
   ...renewChecks,
   ...applyChecks,
+  ...bulkChecks,
   ...removeChecks,
   ...keepChecks,
   ...recordChecks,

@@ -32,7 +32,8 @@ const badFilters: object[] = [
   { ids: 'abc' },
   { ids: [1] },
   { queue: 5 },
-  { group: ['f1'] },
+  { group: 5 },
+  { group: ['f1', 5] },
   { sourceId: 5 },
   { metadata: 'customer' },
   { metadata: {} },
@@ -257,6 +258,7 @@ export const findChecks = [
       { state: [] },
       { category: [] },
       { priority: [] },
+      { group: [] },
     ]
     for (const filter of filters) {
       const what = JSON.stringify(filter)

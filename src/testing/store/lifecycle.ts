@@ -63,6 +63,7 @@ export const lifecycleChecks = [
       () => store.claim({ worker: 'w', limit: 1, leaseMs: 100 }),
       () => store.renew([{ id: letter.id, epoch: 1 }], 100),
       () => store.apply([change]),
+      () => store.applyAll([letter], {}),
       () => store.remove({ ids: [letter.id] }),
       () => store.records.get('kind', 'id'),
       () => store.records.put('kind', 'id', 1),

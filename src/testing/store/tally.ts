@@ -93,7 +93,7 @@ export const tallyChecks = [
 ]
 
 /** Counts every key from the letters and compares the counts. */
-async function expectExact(store: Store): Promise<void> {
+export async function expectExact(store: Store): Promise<void> {
   const all: LetterFilter = {
     state: ['pending', 'retrying', 'resolved', 'exhausted', 'parked', 'archived'],
   }

@@ -3,6 +3,7 @@ import {
   archive,
   edit,
   exhaust,
+  note,
   park,
   release,
   reschedule,
@@ -62,6 +63,7 @@ export const totalChecks = [
     await store.apply([retry(await now(c), me)])
     await store.apply([review(await now(d), me, 'requeue')])
     await store.apply([edit(await now(e), me, { priority: 'critical' })])
+    await store.apply([note(await now(e), { ...me, note: 'seen' })])
     await store.remove({ ids: [b!.id] })
     const one = { retries: 1, maxRetries: 1 }
     assert.deepEqual(sortTotals(await store.totals()), [
@@ -70,6 +72,7 @@ export const totalChecks = [
       total('claim', 'orders', 'medium', 5, { retries: 5, maxRetries: 1 }),
       total('edit', 'orders', 'critical', 1),
       total('exhaust', 'orders', 'medium', 1, one),
+      total('note', 'orders', 'critical', 1),
       total('park', 'orders', 'medium', 1, one),
       total('release', 'orders', 'medium', 2, one),
       total('remove', 'orders', 'medium', 1, { ...one, backoffMs: 700 }),

@@ -67,7 +67,7 @@ export const watchChecks = [
 ]
 
 /** Adds letters, watches, acts, and waits up to two seconds for the wake-up. */
-async function expectWakeup(
+export async function expectWakeup(
   bench: StoreBench,
   before: DeadLetter[],
   act: (store: Store) => Promise<unknown>,

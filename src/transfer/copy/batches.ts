@@ -14,12 +14,16 @@ export interface IdPage {
   cursor?: string
 }
 
-/** Reads the ids of all letters of a store, oldest first, from a cursor on. */
-export async function* readIdPages(store: Store, from?: string): AsyncGenerator<IdPage> {
+/** Reads the ids of letters of a store, oldest first, from a cursor on. Default: all letters. */
+export async function* readIdPages(
+  store: Store,
+  from?: string,
+  filter: LetterFilter = everything,
+): AsyncGenerator<IdPage> {
   let cursor = from
   do {
     const page = await store.find({
-      ...everything,
+      ...filter,
       order: 'oldest',
       limit: pageLetters,
       ...(cursor === undefined ? {} : { cursor }),

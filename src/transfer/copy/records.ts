@@ -1,5 +1,4 @@
-import type { Json } from '../../letter/letter.ts'
-import { letterToJson } from '../../letter/schema.ts'
+import { letterToJson, payloadToJson } from '../../letter/schema.ts'
 import type { DocumentRecord, Store, StoredLetter } from '../../store.ts'
 import { toCanonicalJson } from './digest.ts'
 
@@ -51,14 +50,10 @@ export async function saveDamaged(to: Store, damaged: readonly StoredLetter[]): 
   for (const { letter, original } of damaged) {
     const value = {
       letter: letterToJson(letter),
-      ...(original ? { original: toJsonPayload(original) } : {}),
+      ...(original ? { original: payloadToJson(original) } : {}),
     }
-    await to.records.put(damagedKind, letter.id, value as unknown as Json)
+    await to.records.put(damagedKind, letter.id, value)
   }
-}
-
-function toJsonPayload({ bytes, ...facts }: NonNullable<StoredLetter['original']>): unknown {
-  return { ...facts, bytes: Buffer.from(bytes).toString('base64') }
 }
 
 /** Reports each record that differs, with the reason. Returns the number of equal records. */

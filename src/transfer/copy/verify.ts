@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { Store, StoredLetter, Total } from '../../store.ts'
+import { addTo, emptyListing, type Listing } from '../listing.ts'
 import { everything, readIdPages } from './batches.ts'
 import { digestOf } from './digest.ts'
 import { compareRecords } from './records.ts'
@@ -11,21 +12,6 @@ interface Difference {
   /** The id of the letter, or what was counted. */
   name: string
   why: string
-}
-
-/** The first entries of a list, and the number of all entries. */
-interface Listing<T> {
-  first: T[]
-  count: number
-}
-
-const maxListed = 20
-
-const emptyListing = <T>(): Listing<T> => ({ first: [], count: 0 })
-
-function addTo<T>(all: Listing<T>, one: T): void {
-  if (all.first.length < maxListed) all.first.push(one)
-  all.count += 1
 }
 
 export interface Verdict {

@@ -124,6 +124,7 @@ const entryActionOf: Record<Action, EntryAction> = {
   remove: 'abandoned',
   evict: 'abandoned',
   wake: 'enqueued',
+  note: 'reviewed',
 }
 
 const entryStatusOf: Record<State, Status> = {

@@ -7,6 +7,7 @@ import {
   type ErrorCategory,
   type State,
 } from '../../letter/letter.ts'
+import { isLetterId } from '../../letter/letter-id.ts'
 import { latestMs } from '../../letter/time.ts'
 import { details, type Detail } from '../../policy/details.ts'
 
@@ -111,14 +112,12 @@ export const itemSchema = z.object({
 })
 export type Item = z.infer<typeof itemSchema>
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
 /**
  * A UUID stays. Any other id becomes a UUID of version 7 from the time of capture and the hash of
  * the id.
  */
 export function letterId({ id, enqueuedAt }: Pick<Item, 'id' | 'enqueuedAt'>): string {
-  if (uuid.test(id)) return id
+  if (isLetterId(id)) return id
   const time = Math.trunc(enqueuedAt).toString(16).padStart(12, '0')
   const hash = createHash('sha256').update(id).digest('hex')
   const variant = '89ab'[Number.parseInt(hash[3]!, 16) & 3]!

@@ -27,8 +27,14 @@ describe('SqliteThread', () => {
 
   it('sends calls of the same tick as one batch', async () => {
     thread = open()
-    const sizes = await Promise.all(Array.from({ length: 64 }, () => thread.call('size', null)))
-    expect(new Set(sizes)).toEqual(new Set([64]))
+    const sizes = await Promise.all(Array.from({ length: 32 }, () => thread.call('size', null)))
+    expect(new Set(sizes)).toEqual(new Set([32]))
+  })
+
+  it('sends many calls of the same tick to an idle thread as two batches', async () => {
+    thread = open()
+    const sizes = await Promise.all(Array.from({ length: 80 }, () => thread.call('size', null)))
+    expect(new Set(sizes)).toEqual(new Set([40]))
   })
 
   it('bounds a batch by the cost of its calls', async () => {

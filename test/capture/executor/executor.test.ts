@@ -3,7 +3,7 @@ import { resiliencePolicies } from '../../../src/capture/executor/resilience.ts'
 import { exponential } from '../../../src/policy/backoff.ts'
 import { decodePayload, encodePayload } from '../../../src/letter/payload.ts'
 import { insideRedelivery } from '../../../src/run-context.ts'
-import { DeadLetterQueue } from '../../../src/queue.ts'
+import { DeadLetterQueue } from '../../../src/queue/queue.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
 import { anExecutor, errorOf, failing, http, noDelay } from './an-executor.ts'
 

@@ -12,7 +12,7 @@ import { categories, type DeadLetter, type ErrorCategory } from '../../../src/le
 import { decodePayload } from '../../../src/letter/payload.ts'
 import { immediate } from '../../../src/policy/backoff.ts'
 import type { Rule } from '../../../src/policy/classify.ts'
-import type { DeadLetterQueue } from '../../../src/queue.ts'
+import type { DeadLetterQueue } from '../../../src/queue/queue.ts'
 import type { Store } from '../../../src/store.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { aQueue, deferred, refused } from '../../a-queue.ts'

@@ -40,8 +40,8 @@ function setUp(
   /** Runs a new letter of the queue to this result. */
   const run = (queue: string, result: RunResult): RunResult => {
     const letter = aLetter({ queue, state: 'retrying' })
-    flow.begin(letter)
-    return flow.end(letter, result)
+    flow.begin(letter, 0)
+    return flow.end(letter, result, 0)
   }
   return { clock, store, registry, flow, groups, failed, run }
 }
@@ -79,9 +79,9 @@ describe('FlowControl', () => {
       { api: { concurrency: { max: 2 } } },
     )
     const letter = aLetter({ queue: 'a', state: 'retrying' })
-    flow.begin(letter)
+    flow.begin(letter, 0)
     expect(groups()).toEqual([['a,b', 1]])
-    flow.end(letter, { kind: 'released' })
+    flow.end(letter, { kind: 'released' }, 0)
     expect(groups()).toEqual([['a,b', 2]])
   })
 

@@ -19,12 +19,12 @@ describe.skipIf(missing)('postgresStore with a damaged letter', () => {
   const damage = (sql: string): Promise<unknown> => bench.ask(sql, [letters[1]!.id])
 
   const damages: [what: string, sql: string, seenInLists: boolean][] = [
-    ['a row that is not JSON', "UPDATE @letters SET rest = '{' WHERE id = $1", true],
-    ['a row that is another JSON', "UPDATE @letters SET rest = '[]' WHERE id = $1", true],
-    ['a changed column', 'UPDATE @letters SET backoff_ms = 99 WHERE id = $1', true],
-    ['a state that there is not', 'UPDATE @letters SET state = 7 WHERE id = $1', true],
+    ['a column that is not JSON', "UPDATE @letters SET failure = '{' WHERE id = $1", true],
+    ['a column that is another JSON', "UPDATE @letters SET review = '3' WHERE id = $1", true],
+    ['a history that is not JSON', "UPDATE @letters SET history = '[' WHERE id = $1", false],
     ['an origin that is not JSON', "UPDATE @bodies SET origin = 'x' WHERE id = $1", true],
-    ['a flipped byte', "UPDATE @bodies SET bytes = '\\x00' WHERE id = $1", false],
+    ['another payload', "UPDATE @bodies SET payload = 'x' WHERE id = $1", false],
+    ['no payload', 'UPDATE @bodies SET payload = NULL WHERE id = $1', false],
     ['no body', 'DELETE FROM @bodies WHERE id = $1', true],
   ]
 
@@ -43,7 +43,7 @@ describe.skipIf(missing)('postgresStore with a damaged letter', () => {
   )
 
   it('lists a corrupt letter in its queue', async () => {
-    await damage("UPDATE @letters SET rest = '{' WHERE id = $1")
+    await damage("UPDATE @letters SET failure = '{' WHERE id = $1")
     const { items } = await bench.store.find({ queue: 'orders', order: 'oldest' })
     expect(items.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, true, false])
   })
@@ -55,23 +55,23 @@ describe.skipIf(missing)('postgresStore with a damaged letter', () => {
   })
 
   it('claims a damaged letter, so that it can be parked', async () => {
-    await damage("UPDATE @letters SET rest = '{' WHERE id = $1")
+    await damage("UPDATE @letters SET failure = '{' WHERE id = $1")
     const claim = await bench.store.claim({ worker: 'w', limit: 5, leaseMs: 1000 })
     expect(claim.letters.map(({ corrupt }) => corrupt !== undefined)).toEqual([false, true, false])
   })
 
-  it('keeps the wrong checksum of a damaged letter when writing', async () => {
-    await damage('UPDATE @letters SET backoff_ms = 99 WHERE id = $1')
+  it('leaves a damaged letter as it is when writing', async () => {
+    await damage("UPDATE @letters SET failure = '{' WHERE id = $1")
     const [seen] = await bench.store.get([letters[1]!.id])
     const by = { at: seen!.updatedAt, actor: 'ada', guard: 'version' } as const
     expect(await bench.store.apply([archive(seen!, by)])).toEqual(['written'])
     const [after] = await bench.store.get([letters[1]!.id])
-    expect(after).toMatchObject({ state: 'archived', backoffMs: 99 })
+    expect(after).toMatchObject({ state: 'archived', archivedFrom: 'pending' })
     expect(after!.corrupt).toBeDefined()
   })
 
   it('removes a damaged letter', async () => {
-    await damage("UPDATE @letters SET rest = '{' WHERE id = $1")
+    await damage("UPDATE @letters SET failure = '{' WHERE id = $1")
     expect(await bench.store.remove({ ids: [letters[1]!.id] })).toBe(1)
     expect(await bench.store.tally('state')).toEqual(new Map([['pending', 2]]))
   })

@@ -35,7 +35,7 @@ describe.skipIf(missing)('a search of postgresStore', () => {
   it.each(searches)('finds a letter that moves concurrently: %s', async (_, search) => {
     const letter = aLetter({ queue: 'moving' })
     await bench.store.add([letter])
-    meanwhile('AS fits FROM', () => bench.store.apply([resolve(letter, by)]))
+    meanwhile('AS fits', () => bench.store.apply([resolve(letter, by)]))
     expect(await search(bench.store)).toBe(1)
     expect((await bench.store.totals()).map(({ action }) => action)).toContain('resolve')
   })

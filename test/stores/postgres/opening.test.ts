@@ -72,6 +72,23 @@ describe.skipIf(missing)('postgresStore at open', () => {
     expect(await ask(`SELECT value FROM ${meta} WHERE key = 'schema'`)).toEqual([[newer]])
   })
 
+  it.each(['1', '2'])(
+    'rejects the former schema version %s, and leaves it unchanged',
+    async (old) => {
+      await ask(`CREATE SCHEMA "${place.name}"`)
+      const meta = `"${place.name}".meta`
+      await ask(`CREATE TABLE ${meta} (key text PRIMARY KEY, value text NOT NULL)`)
+      await ask(`INSERT INTO ${meta} VALUES ('schema', $1)`, [old])
+      await ask(`CREATE TABLE "${place.name}".letters (id text PRIMARY KEY)`)
+      const { code, message } = await refusal()
+      expect(code).toBe('STORE_UNSAFE')
+      expect(message).toContain(`has version ${old}, which this Redrive cannot read`)
+      const tables = `SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY 1`
+      expect(await ask(tables, [place.name])).toEqual([['letters'], ['meta']])
+      expect(await ask(`SELECT value FROM ${meta}`)).toEqual([[old]])
+    },
+  )
+
   it('rejects a schema with other tables', async () => {
     await ask(`CREATE SCHEMA "${place.name}"`)
     await ask(`CREATE TABLE "${place.name}".bills (n int)`)

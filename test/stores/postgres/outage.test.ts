@@ -104,7 +104,7 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
   )
 
   it('settles once when the answer to a settle is lost', async () => {
-    await store.add([aLetter()])
+    await store.add([aLetter({ lane: 'l' })])
     const { letters } = await store.claim({ worker: 'w', limit: 1, leaseMs: 60_000 })
     proxy.cutAt('COMMIT\0', 'after')
     await expect(store.apply([resolve(letters[0]!, by)])).rejects.toMatchObject(unavailable)
@@ -134,18 +134,46 @@ describe.skipIf(missing)('postgresStore that loses a connection', () => {
   })
 
   it('repeats a lost call once for each connection of the pool', async () => {
-    await store.add([aLetter()])
-    proxy.cutAt('INSERT INTO', 'before')
-    void proxy.seen('cut').then(() => proxy.cutAt('INSERT INTO', 'before'))
-    expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
+    const letter = aLetter()
+    proxy.cutAt(letter.id, 'before')
+    void proxy.seen('cut').then(() => proxy.cutAt(letter.id, 'before'))
+    expect(await store.add([letter])).toEqual([{ kind: 'added' }])
     await proxy.seen('cut', 2)
   })
 
   it('repeats a call that was cut before its commit', async () => {
-    await store.add([aLetter()])
-    proxy.cutAt('INSERT INTO', 'before')
-    expect(await store.add([aLetter()])).toEqual([{ kind: 'added' }])
+    const letter = aLetter()
+    proxy.cutAt(letter.id, 'before')
+    expect(await store.add([letter])).toEqual([{ kind: 'added' }])
+    const by = { at: letter.updatedAt, actor: 'ada', guard: 'version' } as const
+    proxy.cutAt(letter.id, 'before')
+    expect(await store.apply([resolve(letter, by)])).toEqual(['written'])
     proxy.cutAt('SELECT', 'after')
-    expect(await store.tally('state')).toEqual(new Map([['pending', 2]]))
+    expect(await store.tally('state')).toEqual(new Map([['resolved', 1]]))
+  })
+
+  it('adds a letter once when the answer to its statement is lost', async () => {
+    // Not due, so that no notification is sent.
+    const letter = aLetter({ retryAt: '2999-01-01T00:00:00.000Z' })
+    await store.add([aLetter({ retryAt: '2999-01-01T00:00:00.000Z', queue: letter.queue })])
+    proxy.cutAfter(1)
+    expect(await store.add([letter])).toEqual([{ kind: 'added' }])
+    expect(await bench.store.get([letter.id])).toEqual([letter])
+    expect((await bench.store.totals()).map(({ action, count }) => [action, count])).toEqual([
+      ['capture', 2],
+    ])
+  })
+
+  it('reports an unknown outcome when the answer to a settle is lost', async () => {
+    // Not due, so that no notification is sent.
+    const letter = aLetter({ retryAt: '2999-01-01T00:00:00.000Z' })
+    await store.add([letter])
+    const by = { at: letter.updatedAt, actor: 'ada', guard: 'version' } as const
+    proxy.cutAfter(1)
+    await expect(store.apply([resolve(letter, by)])).rejects.toMatchObject({
+      ...unavailable,
+      message: expect.stringContaining('may or may not have taken effect') as string,
+    })
+    expect((await bench.store.get([letter.id]))[0]).toMatchObject({ state: 'resolved', version: 2 })
   })
 })

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../../src/clock/clock.ts'
 import { resolve } from '../../../src/letter/moves.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
+import { plannerSettings } from '../../../src/stores/postgres/planner.ts'
 import type { PostgresStore } from '../../../src/stores/postgres/postgres.ts'
 import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { openMonthsBench } from './partitions-bench.ts'
@@ -58,6 +59,7 @@ describe.skipIf(missing)('plans of postgresStore by month', { timeout: 60_000 },
     await client.connect()
     try {
       await client.query('BEGIN')
+      for (const setting of plannerSettings) await client.query(`SET LOCAL ${setting}`)
       const explain = { text: `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values }
       const result = await client.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(explain)
       await client.query('ROLLBACK')
@@ -96,7 +98,7 @@ describe.skipIf(missing)('plans of postgresStore by month', { timeout: 60_000 },
     const { letters } = await store.claim({ worker: 'w', limit: count, leaseMs: 60_000 })
     const by = { at: toTimestamp(january), actor: 'w', guard: 'epoch' } as const
     const settle = (): Promise<unknown> => store.apply(letters.map((one) => resolve(one, by)))
-    const scans = await scansOf(await sent(settle, 'SET state ='))
+    const scans = await scansOf(await sent(settle, 'guard_epoch'))
     expect(tablesIn(scans, 'letters')).toEqual(['letters_2026_01'])
   })
 })

@@ -5,7 +5,7 @@ import { aLetter, fakeClock, type FakeClock } from '../../../src/testing/index.t
 import { postgresPlace, type Place } from '../../servers/places.ts'
 import { ask, benchAt, url, type PostgresBench } from './postgres-bench.ts'
 
-const parted = ['letters', 'bodies', 'edits', 'history', 'tags']
+const parted = ['letters', 'bodies', 'tags', 'groups']
 const others = ['deps', 'counters', 'records', 'ranges', 'queues']
 
 /**
@@ -68,7 +68,7 @@ export async function openNarrowBench(): Promise<PostgresBench> {
   const [bench] = await spareBench('contract', heldClock())
   const [, head, count] = /^(.{24})(.{4})/.exec(aLetter().id)!
   const nth = (n: number): string =>
-    head! + (Number.parseInt(count!, 16) + n).toString(16).padStart(4, '0')
+    `${head!}${(Number.parseInt(count!, 16) + n).toString(16).padStart(4, '0')}00000000`
   const old = parted.map((table) => `DROP TABLE IF EXISTS @${table}_narrow`)
   await bench.ask([...old, ...partsOf('narrow', nth(2), nth(4))].join('; '))
   return bench
@@ -80,7 +80,7 @@ export async function openNarrowBench(): Promise<PostgresBench> {
  */
 export async function openModelBench(clock: FakeClock): Promise<PostgresBench> {
   const [bench, fresh] = await spareBench('model', clock)
-  const place = (hex: string): string => `00000000-0000-7000-8000-000000${hex}`
+  const place = (hex: string): string => `00000000-0000-7000-8000-000000${hex}0000`
   const parts = [
     ...partsOf('low', place('02'), place('40')),
     ...partsOf('high', place('40'), place('c0')),

@@ -23,7 +23,7 @@ export interface PostgresBench extends BenchOf<PostgresStore, Partial<PostgresSt
 const spare: Place[] = []
 afterAll(() => Promise.all(spare.splice(0).map(({ clear }) => clear())))
 
-const tables = 'letters, bodies, edits, history, tags, deps, counters, records, ranges, queues'
+const tables = 'letters, bodies, tags, groups, deps, counters, records, ranges, queues'
 
 /** Empties a schema, also of what an interrupted test left, and keeps it for the next. */
 async function putBack(place: Place): Promise<void> {

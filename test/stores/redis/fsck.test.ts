@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createClient } from 'redis'
+import { createClient, RESP_TYPES } from 'redis'
 import { afterEach, beforeEach, describe, it } from 'vitest'
 import { states } from '../../../src/letter/letter.ts'
 import { park, resolve } from '../../../src/letter/moves.ts'
@@ -111,7 +111,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     await store.add(letters)
     const keys: string[] = []
     for await (const some of client.scanIterator({ MATCH: `${tag}:*`, COUNT: 1000 }))
-      keys.push(...some.filter((key) => /:(?:[aisdwgtnork]:|[xyq]$)/.test(key.slice(tag.length))))
+      keys.push(...some.filter((key) => /:(?:[aisdwgtnofk]:|[xyq]$)/.test(key.slice(tag.length))))
     assert.ok(keys.length > 15)
     await client.unlink(keys)
     assert.deepEqual(await found(), [])
@@ -183,30 +183,58 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     await sound()
   })
 
-  it('reports only a manually changed row as corrupt', async () => {
+  it('reports only a letter with a damaged origin as corrupt', async () => {
     const letters = [aLetter(), aLetter(), aLetter()]
     await store.add(letters)
-    const key = `${tag}:l:${letters[1]!.id}`
-    const row = await client.hGet(key, 'r')
-    await client.hSet(key, 'r', row!.replace('"orders"', '"ordres"'))
+    await damage(`${tag}:b:${letters[1]!.id}`, 'order.create', 'order.delete')
     const corrupt = (await store.find({ order: 'oldest' })).items.map((one) => one.corrupt)
-    assert.deepEqual(corrupt, [undefined, 'the row does not match its checksum', undefined])
+    assert.deepEqual(corrupt, [undefined, 'the origin does not match its checksum', undefined])
     const [seen] = await store.get([letters[1]!.id])
     const by = { at: seen!.updatedAt, actor: 'ada', guard: 'version' } as const
     assert.deepEqual(await store.apply([park(seen!, by, { reason: 'operator' })]), ['written'])
     assert.match((await store.get([letters[1]!.id]))[0]!.corrupt!, /checksum/, 'still')
   })
 
+  it('finds letters that wait for a number of letters that is wrong', async () => {
+    const first = aLetter()
+    const next = aLetter({ dependsOn: [first.id] })
+    await store.add([first, next])
+    await client.unlink(`${tag}:p:${next.id}`)
+    const report = await store.fsck()
+    assert.equal(report.missing, 1)
+    assert.match(report.examples.join(), new RegExp(`${next.id} .* in p:${next.id}`))
+    await store.fsck({ repair: true })
+    const { letters } = await store.claim({ worker: 'w', limit: 9, leaseMs: 60_000 })
+    assert.deepEqual(idsOf(letters), [first.id, next.id])
+  })
+
+  async function replaceByHash(key: string): Promise<void> {
+    await client.unlink(key)
+    await client.hSet(key, 'field', 'value')
+  }
+
+  /** Replaces text in a string. */
+  async function damage(key: string, text: string, other: string): Promise<void> {
+    const value = await client.sendCommand<Buffer>(['GET', key], {
+      typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer },
+    })
+    assert.ok(value.includes(text), `${key} has ${text}`)
+    const damaged = value.toString('latin1').replace(text, other)
+    await client.set(key, Buffer.from(damaged, 'latin1'))
+  }
+
   it.each([
-    ['the row', 'r', 'nonsense'],
-    ['the rest', 'x', '12345678{"occurrences":1\n'],
-    ['the origin', 'o', '00000000{'],
-    ['the bytes', 'b', 'xxxxx'],
-  ])('tolerates garbage in place of %s', async (_what, field, nonsense) => {
+    ['the row', 'row', (id: string) => client.set(`${tag}:l:${id}`, 'nonsense')],
+    ['the failure', 'f', (id: string) => client.hSet(`${tag}:m:${id}`, 'f', '{"name"')],
+    ['the history', 'h', (id: string) => client.append(`${tag}:l:${id}`, '[1,')],
+    ['the origin', 'o', (id: string) => damage(`${tag}:b:${id}`, '{', '0')],
+    ['the bytes', 'b', (id: string) => client.append(`${tag}:b:${id}`, 'xxxxx')],
+    ['the body', 'b', (id: string) => replaceByHash(`${tag}:b:${id}`)],
+  ])('tolerates garbage in place of %s', async (_what, part, spoil) => {
     const letters = [aLetter(), aLetter({ dedupeKey: 'k' }), aLetter()]
     await store.add(letters)
     const bad = letters[1]!
-    await client.hSet(`${tag}:l:${bad.id}`, field, nonsense)
+    await spoil(bad.id)
     assert.deepEqual(
       await found(),
       letters.map(({ id }) => id),
@@ -219,8 +247,8 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     const { letters: claimed } = await store.claim({ worker: 'w', limit: 9, leaseMs: 60_000 })
     const others = claimed.filter(({ id }) => id !== bad.id)
     assert.equal(others.length, 2)
-    assert.equal((await store.fsck()).unreadable, field === 'r' ? 1 : 0)
-    if (field === 'r') assert.equal(await store.remove({ ids: [bad.id] }), 1)
+    assert.equal((await store.fsck()).unreadable, part === 'row' ? 1 : 0)
+    if (part === 'row') assert.equal(await store.remove({ ids: [bad.id] }), 1)
     await store.add([aLetter({ dedupeKey: 'k' })])
   })
 
@@ -228,8 +256,7 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     const letters = [aLetter(), aLetter({ lane: 'l' })]
     await store.add(letters)
     const [bad, good] = letters.map(({ id }) => id)
-    await client.unlink(`${tag}:l:${bad}`)
-    await client.set(`${tag}:l:${bad}`, 'nonsense')
+    await replaceByHash(`${tag}:l:${bad}`)
     assert.deepEqual(await found(), [bad, good])
     assert.match((await store.get([bad!]))[0]!.corrupt!, /cannot be read/)
     assert.deepEqual((await store.add([letters[0]!]))[0]!.kind, 'duplicate')
@@ -244,15 +271,25 @@ describe.skipIf(single.missing !== undefined)('fsck', () => {
     await sound()
   })
 
-  it.each(['r', 'x', 'o', 'b'])('tolerates that field %s is missing', async (field) => {
+  it('tolerates that a body is missing', async () => {
     const letters = [aLetter(), aLetter()]
     await store.add(letters)
-    await client.hDel(`${tag}:l:${letters[0]!.id}`, field)
+    await client.unlink(`${tag}:b:${letters[0]!.id}`)
     const [first, second] = await store.get(letters.map(({ id }) => id))
     assert.notEqual(first!.corrupt, undefined)
     assert.equal(second!.corrupt, undefined)
     await found()
     await store.claim({ worker: 'w', limit: 9, leaseMs: 60_000 })
     await store.fsck({ repair: true })
+  })
+
+  it('removes parts of letters that no longer exist', async () => {
+    const letter = aLetter({ tags: ['t'] })
+    await store.add([letter, aLetter()])
+    await client.unlink(`${tag}:l:${letter.id}`)
+    assert.equal(await client.exists([`${tag}:b:${letter.id}`, `${tag}:m:${letter.id}`]), 2)
+    await store.fsck({ repair: true })
+    assert.equal(await client.exists([`${tag}:b:${letter.id}`, `${tag}:m:${letter.id}`]), 0)
+    await sound()
   })
 })

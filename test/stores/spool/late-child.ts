@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs'
-import { DeadLetterQueue } from '../../../src/queue.ts'
+import { DeadLetterQueue } from '../../../src/queue/queue.ts'
 
 /*
  * A process whose store is unreachable all the time: `late-child.ts URL SPOOL`. It captures letters

@@ -6,7 +6,7 @@ import { connect, inspectSpool, spoolPathOf } from '../../../src/connect/store.t
 import { RedriveError } from '../../../src/errors.ts'
 import type { RedriveEvent } from '../../../src/observer.ts'
 import type { QueueOptions } from '../../../src/options/options.ts'
-import { DeadLetterQueue } from '../../../src/queue.ts'
+import { DeadLetterQueue } from '../../../src/queue/queue.ts'
 import type { Store } from '../../../src/store.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { passThrough } from '../../../src/stores/pass-through.ts'
@@ -50,6 +50,7 @@ describe('a queue whose store is unreachable', () => {
     outage.active = false
     await until('resolved')
     expect(seen).toEqual([{ n: 1 }])
+    await until('drained')
     expect(await dlq.metrics()).toMatchObject({ spool: { letters: 0, drained: 1 } })
     expect(events).toContainEqual({ type: 'drained', count: 1, duplicates: 0 })
     expect(await dlq.health()).toMatchObject({ ok: true })

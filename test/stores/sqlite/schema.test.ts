@@ -1,9 +1,9 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { migrations, schemaVersion } from '../../../src/stores/sqlite/schema.ts'
+import { firstVersion } from '../../../src/stores/sqlite/schema.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
-import { findsBySource, sourcedLetters } from '../sourced-letters.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 
 describe('migrations', () => {
@@ -16,26 +16,19 @@ describe('migrations', () => {
   })
   afterEach(() => directory.clear())
 
-  it('lead to the schema version', () => {
-    expect(migrations).toHaveLength(schemaVersion)
-  })
-
-  it('make letters of schema 1 findable by their source ids', async () => {
-    const letters = sourcedLetters()
-    const before = sqliteStore({ path })
-    await before.open()
-    await before.add(letters)
-    await before.close()
-    const db = new DatabaseSync(path)
-    db.exec('DROP INDEX letters_source; ALTER TABLE letters DROP COLUMN source_id')
-    db.exec(`UPDATE meta SET value = '1' WHERE key = 'schema'`)
-    db.exec(`UPDATE bodies SET origin = 'not JSON' WHERE seq = ${letters.length}`)
-    db.close()
-    const after = sqliteStore({ path })
-    await after.open()
-    await findsBySource(after, letters)
-    expect((await after.health()).checks['schema']).toBe(String(schemaVersion))
-    await after.close()
+  it('leave a file of an older schema as it is, and say so', async () => {
+    const old = new DatabaseSync(path)
+    old.exec('CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT')
+    old.exec(`INSERT INTO meta VALUES ('schema', '${firstVersion - 1}')`)
+    old.close()
+    const before = await readFile(path)
+    const store = sqliteStore({ path })
+    await expect(store.open()).rejects.toMatchObject({
+      code: 'STORE_UNSAFE',
+      message: expect.stringContaining(`schema ${firstVersion - 1} of an older Redrive`),
+    })
+    await store.close()
+    expect((await readFile(path)).equals(before)).toBe(true)
   })
 
   it('have an index for source ids', async () => {

@@ -5,7 +5,7 @@ import type { CallOf, Report } from '../../../src/backends/sqlite/protocol.ts'
 import type { StoreContext } from '../../../src/stores/sqlite/context.ts'
 import type { Methods } from '../../../src/stores/sqlite/protocol.ts'
 import { storeService } from '../../../src/stores/sqlite/store-service.ts'
-import { pack } from '../../../src/stores/rows/pack.ts'
+import { sendLetter } from '../../../src/stores/sqlite/transfer.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 
@@ -31,7 +31,7 @@ describe('Dispatcher of a store', () => {
   const add = (number: number, letters = [aLetter()]): Call => [
     number,
     'add',
-    { letters: letters.map(pack) },
+    { letters: letters.map((letter) => sendLetter(letter)) },
   ]
   const search = (number: number): Call => [
     number,
@@ -44,8 +44,8 @@ describe('Dispatcher of a store', () => {
     dispatcher.run(0, [[1, 'tally', { by: 'state', filter: {} }], add(2), add(3)])
     expect(reports.map(({ isDone }) => isDone)).toEqual([false, true])
     expect(results()).toEqual([
-      [2, [{ kind: 'added' }]],
-      [3, [{ kind: 'added' }]],
+      [2, []],
+      [3, []],
       [1, [['pending', 2]]],
     ])
   })
@@ -75,7 +75,7 @@ describe('Dispatcher of a store', () => {
         Array.from({ length: 600 }, () => aLetter()),
       ),
     ])
-    dispatcher.run(0, [[2, 'remove', { queue: 'orders' }]])
+    dispatcher.run(0, [[2, 'remove', { state: 'pending' }]])
     results()
     dispatcher.run(0, [[3, 'tally', { by: 'queue', filter: {} }]])
     const [, counted] = results()[0]!

@@ -90,14 +90,22 @@ describe('sqliteThread', () => {
     await expect(store.add([letter])).rejects.toMatchObject({ code: 'INVALID_INPUT' })
   })
 
-  it('rejects a call that cannot be sent to the thread, and only that call', async () => {
+  it('rejects a change that cannot be written as JSON with INVALID_INPUT', async () => {
     const letter = aLetter()
     const change = resolve(letter, { at: letter.updatedAt, actor: 'ada', guard: 'version' })
-    const odd = { ...change, set: { ...change.set, metadata: { call: () => {} } as never } }
+    const circular: Record<string, never> = {}
+    Object.assign(circular, { self: circular })
+    const odd = { ...change, set: { ...change.set, metadata: circular } }
+    await expect(store.apply([odd])).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  it('rejects a call that cannot be sent to the thread, and only that call', async () => {
+    const letter = aLetter()
+    const odd = { id: letter.id, epoch: 1, worker: (() => {}) as never }
     const results = await Promise.allSettled([
       store.add([letter]),
       store.totals(),
-      store.apply([odd]),
+      store.renew([odd], 1000),
       store.add([aLetter()]),
     ])
     expect(results.map(({ status }) => status)).toEqual([
@@ -107,7 +115,7 @@ describe('sqliteThread', () => {
       'fulfilled',
     ])
     expect(results[2]).toMatchObject({ reason: { code: 'INVALID_INPUT' } })
-    expect(await store.apply([change])).toEqual(['written'])
+    expect(await store.tally('state')).toEqual(new Map([['pending', 2]]))
   })
 
   it('rejects once when several chunks of a large batch fail', async () => {

@@ -42,6 +42,7 @@ describe('storeContract', () => {
       'dependencies',
       'renew',
       'apply',
+      'applyAll',
       'remove',
       'keep',
       'records',

@@ -89,10 +89,11 @@ describe('copyStore of damaged letters', () => {
     file.close()
   }
 
-  const seq = '(SELECT seq FROM letters WHERE id = ?)'
+  const byId = "WHERE id = unhex(?, '-')"
+  const seq = `(SELECT seq FROM letters ${byId})`
 
   it.each([
-    ["UPDATE letters SET rest = '{' WHERE id = ?"],
+    [`UPDATE letters SET metadata = '{' ${byId}`],
     [`UPDATE bodies SET bytes = x'00' WHERE seq = ${seq}`],
     [`DELETE FROM bodies WHERE seq = ${seq}`],
   ])('sets them aside, reports them, and copies the others: %s', async (sql) => {
@@ -122,7 +123,7 @@ describe('copyStore of damaged letters', () => {
   })
 
   it('reports a letter that no query returns', async () => {
-    damage('UPDATE letters SET state = 7 WHERE id = ?')
+    damage(`UPDATE letters SET state = 7 ${byId}`)
     const report = await copyStore(from.store, to(), { source })
     expect(report.ok).toBe(false)
     expect(report.verdict!.differences.first).toContainEqual({
@@ -138,7 +139,7 @@ describe('copyStore of damaged letters', () => {
     const { at } = letters[1]!.failure
     const payload = { ...letters[1]!.payload, version: 2 }
     await from.store.apply([edit(letters[1]!, { at, actor: 'a', guard: 'version' }, { payload })])
-    damage("UPDATE letters SET rest = '{' WHERE id = ?")
+    damage(`UPDATE letters SET metadata = '{' ${byId}`)
     for (const verifyOnly of [false, true]) {
       const report = await copyStore(from.store, target, { source, verifyOnly })
       expect(report).toMatchObject({ ok: false, copied: 0, verdict: { letters: 2 } })
@@ -151,7 +152,7 @@ describe('copyStore of damaged letters', () => {
   it('keeps an intact copy that was made before the source was damaged', async () => {
     const target = to()
     await copyStore(from.store, target, { source })
-    damage("UPDATE letters SET rest = '{' WHERE id = ?")
+    damage(`UPDATE letters SET metadata = '{' ${byId}`)
     const report = await copyStore(from.store, target, { source })
     expect(report).toMatchObject({ ok: true, copied: 0, verdict: { letters: 2 } })
     expect(await target.get([letters[1]!.id])).toEqual([letters[1]])

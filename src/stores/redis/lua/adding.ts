@@ -1,6 +1,5 @@
 import { actionCode, parked } from '../../rows/codes.ts'
-import { col } from '../columns.ts'
-import { evenWhenFull } from './rows.ts'
+import { evenWhenFull } from './letter.ts'
 
 /**
  * Finds and evicts the longest resolved letters. An index entry without a letter is removed, since
@@ -8,19 +7,19 @@ import { evenWhenFull } from './rows.ts'
  */
 const resolvedOnes = String.raw`
 local resolvedIn
-local function note(cell)
-  local code, queue = string.match(cell, '^(%d+):(.*)$')
-  if code and floor(tonumber(code) / 512) == 2 then resolvedIn[queue] = true end
-end
 
 -- The longest resolved letter; without a time, the first by id.
 local function oldestResolved()
   if not resolvedIn then
     resolvedIn = {}
-    for _, cell in ipairs(call('HKEYS', P .. 'cells')) do note(cell) end
+    for _, cell in ipairs(call('HKEYS', P .. 'cells')) do
+      local code, queue = string.match(cell, '^(%d+):(.*)$')
+      if code and floor(tonumber(code) / 512) == 2 then resolvedIn[queue] = true end
+    end
   end
   -- This script may have added letters.
-  for cell in pairs(cells) do note(cell) end
+  for _, kind in pairs(kinds) do resolvedIn[kind.q] = true end
+  writeIndexes()
   local best, bestAt, bestKey
   for queue in pairs(resolvedIn) do
     local key = P .. 's:2:' .. queue
@@ -37,9 +36,9 @@ local function evictOldest()
   while true do
     local id, key = oldestResolved()
     if not id then return false end
-    local row = read(id)
-    if row and row[${col.state}] == 2 then
-      erase(row, ${actionCode('evict')})
+    local one = read(id)
+    if one and one.state == 2 then
+      erase(one, ${actionCode('evict')})
       return true
     end
     call('ZREM', key, id)
@@ -48,16 +47,34 @@ end
 `
 
 /**
- * ARGV: now, then for each letter row, rest, origin, bytes, extras. The extras also have c
- * [maxItems, 1 to evict] and, with a dedupeKey, o: the fields of an occurrence. Returns moves,
- * woke, and the result for each letter.
+ * Calls use(id, extras, row, body, fields) for each letter in ARGV: see `encodeLetters`. Nil means
+ * that there are no fields.
+ */
+const records = String.raw`
+local function eachLetter(use)
+  for _, pack in ipairs(ARGV) do
+    local at = 1
+    while at <= #pack do
+      local id, extras, row, body, count, following = struct.unpack('<I4c0I4c0I4c0I4c0I4', pack, at)
+      local fields = count > 0 and {} or nil
+      for n = 1, count do fields[n], following = struct.unpack('<I4c0', pack, following) end
+      use(id, extras, row, body, fields)
+      at = following
+    end
+  end
+end
+`
+
+/**
+ * ARGV: letters. Their extras are empty or JSON: d dependencies, c [maxItems, 1 to evict], o the
+ * fields of an occurrence. Returns moves, woke, and a result for each letter that was not just
+ * added: its number, and what happened.
  */
 export const add = String.raw`
-local function holderOf(row)
-  if not row[${col.dedupe}] then return nil end
-  local hash = row[${col.dedupe}]
-  local found = call('ZRANGEBYLEX', P .. 'k:' .. row[${col.queue}], '[' .. hash .. ':',
-    '(' .. hash .. ';', 'LIMIT', 0, 1)[1]
+${records}
+local function holderOf(queue, hash)
+  local found = call('ZRANGEBYLEX', P .. 'k:' .. queue, '[' .. hash .. ':', '(' .. hash .. ';',
+    'LIMIT', 0, 1)[1]
   return found and sub(found, #hash + 2)
 end
 
@@ -76,59 +93,70 @@ local function makeRoom(maxItems, evicts)
   return excess
 end
 
-local function occur(holder, row, told)
-  local old, bad = read(holder)
+local function occur(holder, told)
+  local old = read(holder)
   if not old then return nil end
   local new = copyOf(old)
-  new[${col.category}] = row[${col.category}]
-  new[${col.fingerprint}] = row[${col.fingerprint}]
-  new[${col.version}] = old[${col.version}] + 1
-  new[${col.updatedAt}] = row[${col.deadLetteredAt}]
-  local raw = fieldsOf(holder, 'r', 'x')[2]
-  local rest = restIn(raw)
-  local occurrences = occurrencesIn(raw)
-  if rest then
-    occurrences = occurrences + 1
-    rest = patchRest(rest, {
-      occurrences = format('%d', occurrences),
-      failure = told.f, severity = told.s, recoverability = told.r,
-    })
-  end
-  local state = stateNames[old[${col.state}] + 1]
-  remember(new, told.h .. ',"from":"' .. state .. '","to":"' .. state .. '"}')
-  rewrite(old, new, bad, rest)
+  new.version, new.occurrences, new.updated_at = old.version + 1, old.occurrences + 1, told.u
+  new.category, new.severity, new.recoverability = told.c, told.s, told.r
+  new.kind = kindOf(told.g, old.kind.q, old.kind.y)
+  remember(new, told.h[1] .. old.state .. ',' .. old.state .. told.h[2])
+  call('HSET', P .. 'm:' .. holder, 'f', told.f)
+  keepRow(new)
+  move(old, new)
   total(${actionCode('occur')}, new)
-  return { 'k', holder, occurrences }
+  return { 'k', holder, new.occurrences }
 end
 
-local function addOne(at)
-  local text, rest, origin, bytes, said = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  local row = cjson.decode(text)
-  local id = row[${col.id}]
+-- What must be decided before a letter with extras is added. Returns its result, or nil and the
+-- number of letters that were evicted for it.
+local function prepare(extras)
+  if extras.o then
+    local holder = holderOf(extras.o.q, extras.o.k)
+    local told = holder and occur(holder, extras.o)
+    if told then return told end
+  end
+  if not extras.c then return nil, 0 end
+  local evicted, over = makeRoom(extras.c[1], extras.c[2] == 1)
+  if over then return { 'm', over } end
+  if not evicted then return { 'f' } end
+  return nil, evicted
+end
+
+-- Returns the result for a letter, or nil if it was just added.
+local areNew
+local function addOne(id, said, row, body, fields)
+  if rows[id] or not areNew and call('EXISTS', P .. 'l:' .. id) == 1 then
+    local same = read(id)
+    return { 'i', id, same and same.occurrences or 1 }
+  end
   local extras = said ~= '' and cjson.decode(said) or nil
-  local key = P .. 'l:' .. id
-  if call('EXISTS', key) == 1 then
-    return { 'i', id, occurrencesIn(fieldsOf(id, 'r', 'x')[2]) }
-  end
-  local holder = holderOf(row)
-  local told = holder and occur(holder, row, extras.o)
-  if told then return told end
   local evicted = 0
-  if extras and extras.c and row[${col.state}] ~= 5 then
-    local over
-    evicted, over = makeRoom(extras.c[1], extras.c[2] == 1)
-    if over then return { 'm', over } end
-    if not evicted then return { 'f' } end
+  if extras then
+    local result
+    result, evicted = prepare(extras)
+    if result then return result end
   end
-  insert(row, sealed(text), rest, origin, bytes, extras)
-  total(${actionCode('capture')}, row)
-  if row[${col.state}] == ${parked} then total(${actionCode('park-at-capture')}, row) end
-  return { 'a', evicted }
+  local new = insert(id, row, body, fields, extras and extras.d)
+  total(${actionCode('capture')}, new)
+  if new.state == ${parked} then total(${actionCode('park-at-capture')}, new) end
+  return evicted > 0 and { 'a', evicted } or nil
 end
 
-setNow(ARGV[1])
+local letters, keys = {}, {}
+eachLetter(function(...)
+  letters[#letters + 1] = { ... }
+  keys[#letters] = P .. 'l:' .. (...)
+end)
+areNew = call('EXISTS', unpack(keys)) == 0
 local results = { 0, 0 }
-for at = 2, #ARGV, 5 do results[#results + 1] = addOne(at) end
+for n, letter in ipairs(letters) do
+  local result = addOne(unpack(letter, 1, 5))
+  if result then
+    results[#results + 1] = n
+    results[#results + 1] = result
+  end
+end
 results[2] = woke and 1 or 0
 results[1] = flush()
 return results
@@ -150,36 +178,26 @@ return { flush(), wake, gone }
 `
 
 /**
- * ARGV: now, then for each letter row, rest, origin, bytes, extras, edited bytes. Returns moves,
- * woke, and 1 for each letter that was written.
+ * ARGV: letters. Their extras are JSON: v the version, d the ids that the letter waits for. Returns
+ * moves, woke, and 1 for each letter that was written.
  */
 export const keep = String.raw`
-setNow(ARGV[1])
+${records}
 local results = { 0, 0 }
-for at = 2, #ARGV, 6 do
-  local row = cjson.decode(ARGV[at])
-  local extras = cjson.decode(ARGV[at + 4])
-  local same, bad = read(row[${col.id}])
-  if bad and not same or same and same[${col.version}] >= row[${col.version}] then
+eachLetter(function(id, said, row, body, fields)
+  local extras = cjson.decode(said)
+  local same, bad = read(id)
+  if bad or same and same.version >= extras.v then
     results[#results + 1] = 0
-  else
-    if same then erase(same, nil) end
-    insert(row, sealed(ARGV[at]), ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], extras,
-      extras.e == 1 and ARGV[at + 5] or nil)
-    results[#results + 1] = 1
+    return
   end
-end
+  if same then erase(same, nil) end
+  insert(id, row, body, fields, extras.d)
+  results[#results + 1] = 1
+end)
 results[2] = woke and 1 or 0
 results[1] = flush()
 return results
-`
-
-/** ARGV: pairs of id and source id. Missing letters are skipped. */
-export const setSources = String.raw`
-for at = 1, #ARGV, 2 do
-  if call('EXISTS', P .. 'l:' .. ARGV[at]) == 1 then setSource(ARGV[at], ARGV[at + 1]) end
-end
-return 1
 `
 
 /** ARGV: pairs of field and value. */

@@ -1,34 +1,18 @@
-import { actionCode } from '../../rows/codes.ts'
 import { ageingMs } from '../../../letter/order.ts'
-import { col } from '../columns.ts'
-import { evenWhenFull } from './rows.ts'
-
-/**
- * A letter in a reply: r x o b e, and the history entries after the first. Also returns its row.
- */
-export const wholeOf = String.raw`
-local function wholeOf(id)
-  local kept = fieldsOf(id, 'r', 'x', 'o', 'b', 'e')
-  local row, bad = rowIn(kept[1], id)
-  kept[6] = {}
-  if not row or row[${col.entries}] - row[${col.omitted}] > row[${col.first}] then
-    kept[6] = call('LRANGE', P .. 'h:' .. id, 0, -1)
-  end
-  return kept, row, bad
-end
-`
+import { actionCode } from '../../rows/codes.ts'
+import { evenWhenFull } from './letter.ts'
 
 /**
  * ARGV: now, worker, leaseMs, limit, queues and except (each a JSON list or empty), the maximum
  * number of letters, and of bytes. Returns moves, woke, when the next letter is due or empty, the
- * number of index entries without a letter, and the letters.
+ * number of index entries without a letter, and for each letter id, row, body and other fields.
  */
 export const claim = String.raw`
 setNow(ARGV[1])
-local worker, leaseMs, asked = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local worker, asked = ARGV[2], tonumber(ARGV[4])
 local limit, maxBytes = math.min(asked, tonumber(ARGV[7])), tonumber(ARGV[8])
 local lost = 0
-local at, leasedUntil = isoOf(nowMs), isoOf(nowMs + leaseMs)
+local leasedUntil = endOf(tonumber(ARGV[3]))
 
 local function rangesOf()
   local left = {}
@@ -58,12 +42,12 @@ local ranges = rangesOf()
 local chunk = math.min(limit, math.ceil(limit / math.max(1, #ranges)) + 4)
 
 local function stand(range)
-  range.id = range.heads[range.at]
-  range.score = range.id and tonumber(range.heads[range.at + 1]) + range.rank * ${ageingMs}
+  range.head = range.heads[range.at]
+  range.score = range.head and tonumber(range.heads[range.at + 1]) + range.rank * ${ageingMs}
 end
 
 local function fill(range)
-  range.heads = call('ZRANGEBYSCORE', range.key, '-inf', score(nowMs), 'WITHSCORES', 'LIMIT', range.seen, chunk)
+  range.heads = call('ZRANGEBYSCORE', range.key, '-inf', nowMs, 'WITHSCORES', 'LIMIT', range.seen, chunk)
   range.seen = range.seen + #range.heads / 2
   range.at = 1
   stand(range)
@@ -75,7 +59,7 @@ local function step(range)
 end
 
 local function goesFirst(a, b)
-  return a.score < b.score or (a.score == b.score and a.id < b.id)
+  return a.score < b.score or (a.score == b.score and a.head < b.head)
 end
 
 -- The first due letters, merged in claim order. Nothing is written before all are found.
@@ -83,95 +67,98 @@ local function candidates()
   local ready = {}
   for _, range in ipairs(ranges) do
     fill(range)
-    if range.id then ready[#ready + 1] = range end
+    if range.head then ready[#ready + 1] = range end
   end
   heapOf(ready, goesFirst)
-  local found = {}
-  while ready[1] and #found < limit do
+  local ids, keys, n = {}, {}, 0
+  while ready[1] and n < limit do
     local best = ready[1]
-    found[#found + 1] = { best.id, best.key }
+    n = n + 1
+    ids[n], keys[n] = best.head, best.key
     step(best)
-    settleHead(ready, not best.id, goesFirst)
+    if ready[2] or not best.head then settleHead(ready, not best.head, goesFirst) end
   end
-  return found
+  return ids, keys
 end
 
-${wholeOf}
+-- A name as JSON.
+local function quoted(name)
+  return find(name, '[%c"\\]') and cjson.encode(name) or '"' .. name .. '"'
+end
+
+-- Leases a letter. Returns its row, or nil if it cannot be read.
 local function lease(id)
-  local kept, old, bad = wholeOf(id)
+  local old = letterIn(rows[id], id)
   if not old then return nil end
   local new = copyOf(old)
-  new[${col.state}] = 1
-  new[${col.epoch}] = old[${col.epoch}] + 1
-  new[${col.retries}] = old[${col.retries}] + 1
-  new[${col.version}] = old[${col.version}] + 1
-  new[${col.retryAt}] = false
-  new[${col.worker}] = worker
-  new[${col.leasedUntil}] = leasedUntil
-  new[${col.updatedAt}] = at
-  if old[${col.worker}] and old[${col.leasedUntil}] then
-    local entry = cjson.encode({
-      at = at, actor = old[${col.worker}], action = 'claim', from = 'retrying', to = 'retrying',
-      epoch = old[${col.epoch}],
-      note = 'the lease of ' .. old[${col.worker}] .. ' lapsed at ' .. old[${col.leasedUntil}],
-    })
-    remember(new, entry)
-    kept[6] = call('LRANGE', P .. 'h:' .. id, 0, -1)
+  new.state, new.epoch, new.retries = 1, old.epoch + 1, old.retries + 1
+  new.version, new.updated_at, new.retry_at = old.version + 1, nowMs, unset
+  new.worker, new.leased_until = worker, leasedUntil
+  if old.worker then
+    remember(new, '[' .. digits[nowMs] .. ',' .. quoted(old.worker) .. ',${actionCode('claim')},1,1,'
+      .. digits[old.epoch] .. ',null,' .. digits[old.leased_until] .. ']')
   end
-  kept[1] = rewrite(old, new, bad)
+  keepRow(new)
+  move(old, new)
   total(${actionCode('claim')}, new)
-  return kept
+  return rows[id]
 end
 
-local letters = {}
-local taken = limit > 0 and candidates() or {}
-if #taken > 0 then ${evenWhenFull} end
-local bytes = 0
-for _, one in ipairs(taken) do
+-- Bodies that are read at once: few, since they may be large.
+local maxBodies = 25
+
+local letters, n = {}, 0
+local ids, keys = {}, {}
+if limit > 0 then ids, keys = candidates() end
+if #ids > 0 then ${evenWhenFull} end
+readRows(ids)
+local bytes, found = 0, {}
+for at, id in ipairs(ids) do
   if bytes > maxBytes then break end
-  local letter = lease(one[1])
-  if letter then
-    bytes = bytes + #(letter[4] or '') + #(letter[5] or '')
-    letters[#letters + 1] = one[1]
-    letters[#letters + 1] = letter
+  local next = (at - 1) % maxBodies + 1
+  if next == 1 then found = stringsOf('b:', { unpack(ids, at, math.min(#ids, at + maxBodies - 1)) }) end
+  local row = lease(id)
+  if row then
+    local body, fields = found[next], fieldsOf(row, id, true)
+    bytes = bytes + sizeOf(body, fields)
+    letters[n + 1], letters[n + 2], letters[n + 3], letters[n + 4] = id, row, body, fields
+    n = n + 4
   else
     -- A missing or unreadable letter must not block the others.
     lost = lost + 1
-    call('ZREM', one[2], one[1])
+    call('ZREM', keys[at], id)
   end
 end
+woke = false
+local moves = flush()
 local nextMs = false
-if #letters / 2 < asked then
+if n / 4 < asked then
   for _, range in ipairs(ranges) do
     local head = call('ZRANGE', range.key, 0, 0, 'WITHSCORES')[2]
     if head then nextMs = math.min(nextMs or math.huge, tonumber(head))
     elseif ARGV[5] == '' then call('SREM', P .. 'q', range.name) end
   end
 end
-woke = false
-return { flush(), 0, nextMs and score(nextMs), lost, letters }
+return { moves, 0, nextMs and digits[nextMs], lost, letters }
 `
 
 /**
- * ARGV: summary or whole, the maximum number of bytes, ids. Returns letters for as many ids as fit,
- * or nothing for a missing letter, each with the ids that it waits for.
+ * ARGV: summary or whole, the maximum number of bytes, ids. Returns letters for as many ids as fit:
+ * row, body, other fields and the ids that it waits for, or nothing for a missing letter.
  */
 export const fetch = String.raw`
-${wholeOf}
+local isWhole = ARGV[1] == 'whole'
 local letters, bytes = {}, 0
 for at = 3, #ARGV do
   if bytes > tonumber(ARGV[2]) then break end
-  local id, kept = ARGV[at], false
-  if call('EXISTS', P .. 'l:' .. id) == 1 then
-    if ARGV[1] == 'whole' then kept = wholeOf(id)
-    else
-      local row = fieldsOf(id, 'r', 'x', 'o')
-      kept = { row[1], row[2], row[3], false, false, {} }
-    end
-    kept[7] = call('SMEMBERS', P .. 'p:' .. id)
-    bytes = bytes + #(kept[4] or '') + #(kept[5] or '')
+  local id, found = ARGV[at], false
+  local one, bad = read(id)
+  if one or bad then
+    found = partsOf(id, isWhole)
+    found[4] = one and one.unmet == 0 and {} or call('SMEMBERS', P .. 'p:' .. id)
+    bytes = bytes + sizeOf(found[2], found[3])
   end
-  letters[#letters + 1] = kept
+  letters[#letters + 1] = found
 end
 return letters
 `

@@ -1,6 +1,6 @@
 /**
- * ARGV: now, kind, id, value, expected version or empty. A record is stored as "VERSION TIME
- * VALUE". Returns 1 if it was written.
+ * ARGV: now, kind, id, value, expected version or empty. A record is stored as "VERSION
+ * MILLISECONDS VALUE". Returns 1 if it was written.
  */
 export const putRecord = String.raw`
 setNow(ARGV[1])
@@ -8,7 +8,7 @@ local kind, id, expected = ARGV[2], ARGV[3], ARGV[5]
 local old = call('HGET', P .. 'R:' .. kind, id)
 local version = old and tonumber(string.match(old, '^(%d+) ')) or 0
 if expected ~= '' and tonumber(expected) ~= version then return 0 end
-call('HSET', P .. 'R:' .. kind, id, format('%d', version + 1) .. ' ' .. isoOf(nowMs) .. ' ' .. ARGV[4])
+call('HSET', P .. 'R:' .. kind, id, format('%d', version + 1) .. ' ' .. format('%.0f', nowMs) .. ' ' .. ARGV[4])
 if not old then
   call('ZADD', P .. 'Z:' .. kind, 0, id)
   call('SADD', P .. 'K', kind)

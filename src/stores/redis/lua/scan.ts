@@ -1,60 +1,56 @@
-import { col } from '../columns.ts'
-import { wholeOf } from './claiming.ts'
-
 /**
  * One bounded step of a search: some zsets are read together from a position on, atomically, so
- * that a letter that moves from one to another is neither missed nor seen twice. ARGV[1] has keys,
- * by (id or time), desc, after [time, id], before (a time), limit, most, need, extent (summary,
- * whole), bytes, and the filter. Returns 1 if there is more, the time and id of the last entry
- * read, the number of index entries without a letter, and for each letter id, time, key and fields.
+ * that a letter that moves from one to another is neither missed nor seen twice. `spec` has keys,
+ * by (id or time), desc, after [time, id], before (a time), limit, most, need and the filter.
  */
-export const scan = String.raw`
+export const scanning = String.raw`
 local spec = cjson.decode(ARGV[1])
-local filter = spec.filter
 local byTime = spec.by == 'time'
 local after = spec.after
-local chunk = math.ceil(spec.most / math.max(1, #spec.keys)) + 8
+local chunk = math.ceil(math.min(spec.most, spec.limit) / math.max(1, #spec.keys)) + 8
 
-local function setOf(list)
-  if not list then return nil end
-  local set = {}
-  for _, value in ipairs(list) do set[value] = true end
-  return set
+-- Conditions of the filter: the values of a cell, of a field or of the kind that pass.
+local function setsOf(lists)
+  local sets = {}
+  for name, list in pairs(lists) do
+    local set = {}
+    for _, value in ipairs(list) do set[value] = true end
+    sets[tonumber(name) or name] = set
+  end
+  return sets
 end
-local queues, stateSet, categories = setOf(filter.queues), setOf(filter.states), setOf(filter.categories)
-local priorities, policies, reasons = setOf(filter.priorities), setOf(filter.policies), setOf(filter.reasons)
-local groupSet, lanes, tenants = setOf(filter.groups), setOf(filter.lanes), setOf(filter.tenants)
+local allowed, allowedKinds = setsOf(spec.filter.among), setsOf(spec.filter.kinds)
 
-local function before(at, limit) return not limit or (at and at < limit) end
+local function hasTag(one, wanted)
+  local has = false
+  if one.tg then eachTag(one.tg, function(tag) has = has or tag == wanted end) end
+  return has
+end
 
-local function passes(row)
-  if queues and not queues[row[${col.queue}]] then return false end
-  if stateSet and not stateSet[row[${col.state}]] then return false end
-  if categories and not categories[row[${col.category}]] then return false end
-  if priorities and not priorities[row[${col.priority}]] then return false end
-  if policies and not policies[row[${col.policy}]] then return false end
-  if reasons and not reasons[row[${col.reason}]] then return false end
-  if groupSet and not groupSet[row[${col.fingerprint}]] then return false end
-  if lanes and not lanes[row[${col.lane}]] then return false end
-  if tenants and not tenants[row[${col.tenant}]] then return false end
-  if filter.tag then
-    local has = false
-    for _, tag in ipairs(row[${col.tags}] or {}) do has = has or tag == filter.tag end
-    if not has then return false end
+local function isBefore(time, limit) return time ~= unset and time < limit end
+
+local limits = spec.filter
+local need = spec.need
+local function passes(one, key)
+  for name, set in pairs(allowed) do
+    if not set[one[name]] then return false end
   end
-  if filter.since and row[${col.deadLetteredAt}] < filter.since then return false end
-  if filter['until'] and row[${col.deadLetteredAt}] >= filter['until'] then return false end
-  if not before(row[${col.settledAt}], filter.settledBefore) then return false end
-  if not before(row[${col.expiresAt}], filter.expiresBefore) then return false end
-  if filter.dependent ~= nil then
-    local waits = row[${col.dependent}] == 1 and call('EXISTS', P .. 'p:' .. row[${col.id}]) == 1
-    if waits ~= filter.dependent then return false end
+  for name, set in pairs(allowedKinds) do
+    if not set[one.kind[name]] then return false end
   end
+  if limits.tag and not hasTag(one, limits.tag) then return false end
+  if limits.since and one.captured_at < limits.since then return false end
+  if limits['until'] and one.captured_at >= limits['until'] then return false end
+  if limits.settledBefore and not isBefore(one.settled_at, limits.settledBefore) then return false end
+  if limits.expiresBefore and not isBefore(one.expires_at, limits.expiresBefore) then return false end
+  if limits.dependent ~= nil and (one.unmet > 0) ~= limits.dependent then return false end
   -- A zset may contain letters that the search does not mean.
-  if spec.need == 'retry' then return row[${col.retryAt}] and true or false end
-  if spec.need == 'no retry' then return not row[${col.retryAt}] end
-  if spec.need == 'settled' then return row[${col.settledAt}] and true or false end
-  if spec.need == 'not settled' then return not row[${col.settledAt}] end
+  if need == 'retry' then
+    return one.retry_at ~= unset and (one.state ~= 1 or sub(key, #P + 1, #P + 1) == 'w')
+  end
+  if need == 'no retry' then return one.retry_at == unset end
+  if need == 'settled' then return one.settled_at ~= unset end
+  if need == 'not settled' then return one.settled_at == unset end
   return true
 end
 
@@ -103,48 +99,57 @@ local function goesFirst(a, b)
   return x < y
 end
 
-local heads = {}
-for n, key in ipairs(spec.keys) do
-  local head = { key = P .. key, n = n }
-  fill(head)
-  if head.spots[1] then heads[#heads + 1] = head end
-end
-heapOf(heads, goesFirst)
-
-${wholeOf}
-local found, lost, seen, bytes = {}, 0, 0, 0
-local lastAt, lastId, more = false, false, 0
-local matched = 0
-while heads[1] do
-  local best = heads[1]
-  local id = best.spots[best.at]
-  local time = byTime and best.spots[best.at + 1] or false
-  if spec.before and tonumber(time) >= spec.before then break end
-  if matched == spec.limit or seen == spec.most or bytes > spec.bytes then
-    more = 1
-    break
+-- Reads letters in order, and calls use(letter, id, time, number of the key) for each that
+-- passes; the letter is nil if it cannot be read. use returns the number of bytes that it read.
+-- Returns 1 if there is more, the time and id of the last entry, and the number of entries without
+-- a letter.
+local function scan(use)
+  local heads = {}
+  for n, key in ipairs(spec.keys) do
+    local head = { key = P .. key, n = n }
+    fill(head)
+    if head.spots[1] then heads[#heads + 1] = head end
   end
-  best.at = best.at + width
-  if not best.spots[best.at] and best.full then fill(best) end
-  settleHead(heads, not best.spots[best.at], goesFirst)
-  seen = seen + 1
-  lastAt, lastId = time, id
-  local raw = fieldsOf(id, 'r')[1]
-  local row, bad = rowIn(raw, id)
-  local asked = row and spec.need == 'retry' and best.key == P .. 'd:' .. dueKey(row) and row[${col.state}] == 1
-  if (row and not asked and passes(row)) or (not row and bad) then
-    matched = matched + 1
-    local fields
-    if spec.extent == 'summary' then
-      fields = fieldsOf(id, 'r', 'x', 'o')
-    else
-      fields = wholeOf(id)
-      bytes = bytes + #(fields[4] or '') + #(fields[5] or '')
+  heapOf(heads, goesFirst)
+  local lost, seen, matched, bytes = 0, 0, 0, 0
+  local lastAt, lastId = false, false
+  while heads[1] do
+    local best = heads[1]
+    local id = best.spots[best.at]
+    local time = byTime and best.spots[best.at + 1] or false
+    if spec.before and tonumber(time) >= spec.before then break end
+    if matched == spec.limit or seen == spec.most or bytes > spec.bytes then
+      return { 1, lastAt, lastId, lost }
     end
-    found[#found + 1] = { id, time, best.n, fields }
-  elseif not raw then
-    lost = lost + 1
+    best.at = best.at + width
+    if not best.spots[best.at] and best.full then fill(best) end
+    settleHead(heads, not best.spots[best.at], goesFirst)
+    seen = seen + 1
+    lastAt, lastId = time, id
+    local one, bad = read(id)
+    if bad or one and passes(one, best.key) then
+      matched = matched + 1
+      bytes = bytes + use(one, id, time, best.n)
+    elseif not one then
+      lost = lost + 1
+    end
   end
+  return { 0, lastAt, lastId, lost }
 end
-return { more, lastAt, lastId, lost, found }
+`
+
+/**
+ * ARGV: the spec, with extent (summary or whole). Adds id, time, key, row, body and other fields of
+ * each letter.
+ */
+export const find = String.raw`
+local isWhole = spec.extent == 'whole'
+local found = {}
+local result = scan(function(_, id, time, n)
+  local parts = partsOf(id, isWhole)
+  found[#found + 1] = { id, time, n, unpack(parts, 1, 3) }
+  return isWhole and sizeOf(parts[2], parts[3]) or 0
+end)
+result[5] = found
+return result
 `

@@ -1,0 +1,308 @@
+import type { Clock } from '../clock/clock.ts'
+import { RedriveError } from '../errors.ts'
+import type {
+  Group,
+  GroupDetail,
+  GroupExplanation,
+  GroupQuery,
+  IgnoreGroupOptions,
+  ResolveGroupOptions,
+} from '../letter/group.ts'
+import { states as letterStates, type State } from '../letter/letter.ts'
+import type { LetterFilter, Page } from '../letter/query.ts'
+import { toTimestamp } from '../letter/time.ts'
+import type { ObserverHub } from '../observer.ts'
+import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
+import { explainFingerprint } from '../policy/fingerprint.ts'
+import type { Store } from '../store.ts'
+import {
+  checkBy,
+  checkFingerprint,
+  checkFingerprints,
+  readAssign,
+  readGroupQuery,
+  readIgnore,
+  readNote,
+  readResolve,
+} from './group-query.ts'
+import {
+  act,
+  recordMember,
+  statusAt,
+  untouched,
+  type Actor,
+  type GroupAction,
+  type GroupState,
+} from './life-cycle.ts'
+import { Merges } from './merges.ts'
+import { Ranking } from './ranking.ts'
+import type { GroupRecords } from './records.ts'
+import { facetsOf, growthOf, mergeSeen, seenOf, trendOf, type Seen } from './seen.ts'
+import type { GroupTracker } from './tracker.ts'
+
+export interface GroupsOptions {
+  store: Store
+  records: GroupRecords
+  tracker: GroupTracker
+  clock: Clock
+  hub: ObserverHub
+  fingerprints?: readonly FingerprintRule[]
+}
+
+type CountsByState = Map<State, Map<string, number>>
+
+/** A group with what was read about it. */
+interface Loaded {
+  root: string
+  members: readonly string[]
+  state: GroupState
+  seen: Seen
+}
+
+/**
+ * Groups of letters: lists, details, and the actions of people. Counts are those of the store;
+ * everything else comes from the records that the trackers of all processes write.
+ */
+export class Groups {
+  readonly #options: GroupsOptions
+  readonly #ranking: Ranking
+
+  constructor(options: GroupsOptions) {
+    this.#options = options
+    this.#ranking = new Ranking(options)
+  }
+
+  /** Counts are those of the moment. */
+  async list(query: GroupQuery): Promise<Page<Group>> {
+    const search = readGroupQuery(query)
+    const { from, size, filter } = search
+    const states = await this.#options.records.states()
+    const merges = new Merges(states)
+    const ranked = await this.#ranking.roots(search, states, merges)
+    const page = ranked.slice(from, from + size)
+    const members = page.flatMap((root) => merges.membersOf(root))
+    const [byState, loaded] = await Promise.all([
+      this.#countByState(members, filter),
+      Promise.all(
+        page.map((root) =>
+          this.#load(root, states, merges, (member) => this.#ranking.seen(member, ranked.length)),
+        ),
+      ),
+    ])
+    const items = loaded
+      .flatMap((one) => (one ? [this.#groupOf(one, byState, filter.state !== undefined)] : []))
+      .filter(({ count }) => count > 0)
+    if (search.sort === 'count') items.sort((a, b) => b.count - a.count)
+    return size > 0 && from + size < ranked.length
+      ? { items, cursor: String(from + size) }
+      : { items }
+  }
+
+  /** Undefined if nothing is known about such a group. */
+  async get(fingerprint: string): Promise<GroupDetail | undefined> {
+    checkFingerprint(fingerprint)
+    const states = await this.#options.records.states()
+    const merges = new Merges(states)
+    const loaded = await this.#load(merges.rootOf(fingerprint), states, merges)
+    return loaded && this.#detailOf(loaded)
+  }
+
+  resolve(fingerprint: string, by: string, options: ResolveGroupOptions): Promise<GroupDetail> {
+    return this.#act(fingerprint, by, () => readResolve(options))
+  }
+
+  ignore(fingerprint: string, by: string, options: IgnoreGroupOptions): Promise<GroupDetail> {
+    return this.#act(fingerprint, by, () => readIgnore(options))
+  }
+
+  reopen(fingerprint: string, by: string): Promise<GroupDetail> {
+    return this.#act(fingerprint, by, () => ({ kind: 'reopen' }))
+  }
+
+  assign(fingerprint: string, by: string, assignee: string | null): Promise<GroupDetail> {
+    return this.#act(fingerprint, by, () => readAssign(assignee))
+  }
+
+  note(fingerprint: string, by: string, text: string): Promise<GroupDetail> {
+    return this.#act(fingerprint, by, () => readNote(text))
+  }
+
+  /** Letters keep their fingerprints; a record says that these belong to one group. */
+  async merge(into: string, others: readonly string[], by: string): Promise<GroupDetail> {
+    const target = await this.#find(checkFingerprint(into))
+    const wanted = checkFingerprints('others', others)
+    const actor = this.#actor(by)
+    const found = await Promise.all(wanted.map((fingerprint) => this.#find(fingerprint)))
+    const roots = [...new Set(found.map(({ root }) => root))]
+    if (roots.includes(target.root))
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `group ${target.root} cannot be merged into itself: give the fingerprints of other groups`,
+      )
+    for (const root of roots) {
+      await this.#change(root, (state) => act(state, { kind: 'merge', into: target.root }, actor))
+      await this.#change(target.root, (state) => recordMember(state, 'merge', root, actor))
+    }
+    return this.#reload(target.root)
+  }
+
+  async split(fingerprint: string, by: string): Promise<GroupDetail> {
+    const actor = this.#actor(by)
+    const states = await this.#options.records.states()
+    const from = states.get(checkFingerprint(fingerprint))?.mergedInto
+    if (from === undefined)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `group ${fingerprint} is not merged into another group: give one of the \`merged\` fingerprints of a group`,
+      )
+    await this.#change(fingerprint, (state) =>
+      state.mergedInto === undefined ? state : act(state, { kind: 'split' }, actor),
+    )
+    await this.#change(from, (state) => recordMember(state, 'split', fingerprint, actor))
+    return this.#reload(fingerprint)
+  }
+
+  async explain(id: string): Promise<GroupExplanation> {
+    const { store, records, fingerprints } = this.#options
+    const [letter] = await store.get([id])
+    if (!letter)
+      throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
+    const { fingerprint, queue, failure } = letter
+    const merges = new Merges(await records.states())
+    const { value, ...reasons } = explainFingerprint(queue, failure, fingerprints)
+    return { fingerprint, group: merges.rootOf(fingerprint), computed: value, ...reasons }
+  }
+
+  /** The filter with all fingerprints of the merged groups that it names. */
+  async expand<F extends LetterFilter>(filter: F): Promise<F> {
+    const group: unknown = filter?.group
+    const named = Array.isArray(group) ? (group as unknown[]) : [group]
+    if (group === undefined || !named.every((one) => typeof one === 'string')) return filter
+    const states = await this.#options.records.states()
+    if (states.size === 0) return filter
+    const merges = new Merges(states)
+    const all = named.flatMap((one) => merges.membersOf(merges.rootOf(one)))
+    return { ...filter, group: [...new Set(all)] }
+  }
+
+  async #act(fingerprint: string, by: string, read: () => GroupAction): Promise<GroupDetail> {
+    const action = read()
+    const actor = this.#actor(by)
+    const { root } = await this.#find(checkFingerprint(fingerprint))
+    await this.#change(root, (state) => act(state, action, actor))
+    return this.#reload(root)
+  }
+
+  #actor(by: string): Actor {
+    return { at: toTimestamp(this.#options.clock.now()), by: checkBy(by) }
+  }
+
+  async #change(root: string, change: (state: GroupState) => GroupState): Promise<void> {
+    const { records, hub, tracker } = this.#options
+    const { before, after } = await records.update(root, change)
+    const entry = after.history.at(-1)
+    if (after === before || !entry) return
+    const seen = tracker.pending(root) ?? (await records.seen(root))
+    hub.emit({ type: 'group', fingerprint: root, title: seen?.newest.title ?? '', ...entry })
+  }
+
+  async #find(fingerprint: string): Promise<Loaded> {
+    const states = await this.#options.records.states()
+    const merges = new Merges(states)
+    const loaded = await this.#load(merges.rootOf(fingerprint), states, merges)
+    if (loaded) return loaded
+    throw new RedriveError(
+      'GROUP_NOT_FOUND',
+      `there is no group ${JSON.stringify(fingerprint.slice(0, 100))}: check the fingerprint, or list the groups`,
+    )
+  }
+
+  async #reload(fingerprint: string): Promise<GroupDetail> {
+    return this.#detailOf(await this.#find(fingerprint))
+  }
+
+  /** What is known about a group: from its records, this process, or else its newest letter. */
+  async #load(
+    root: string,
+    states: ReadonlyMap<string, GroupState>,
+    merges: Merges,
+    readSeen = (member: string): Promise<Seen | undefined> => this.#options.records.seen(member),
+  ): Promise<Loaded | undefined> {
+    const { store, tracker } = this.#options
+    const members = merges.membersOf(root)
+    const stored = await Promise.all(members.map((member) => readSeen(member)))
+    const known = [...stored, ...members.map((member) => tracker.pending(member))]
+    let seen: Seen | undefined
+    for (const one of known) if (one) seen = seen ? mergeSeen(seen, one) : one
+    if (!seen) {
+      const group = [...members]
+      const { items } = await store.find({ group, state: [...letterStates], limit: 1 })
+      seen = items[0] && seenOf(items[0])
+    }
+    return seen && { root, members, state: states.get(root) ?? untouched, seen }
+  }
+
+  /** The number of letters of some fingerprints, by state. */
+  async #countByState(
+    members: readonly string[],
+    { state = [...letterStates], ...filter }: LetterFilter,
+  ): Promise<CountsByState> {
+    if (members.length === 0) return new Map()
+    const wanted = [...new Set(Array.isArray(state) ? state : [state])]
+    const counts = await Promise.all(
+      wanted.map((one) =>
+        this.#options.store.tally('group', { ...filter, state: one, group: [...members] }),
+      ),
+    )
+    return new Map(wanted.map((one, n) => [one, counts[n]!]))
+  }
+
+  /** Archived letters count only if the query names states. */
+  #groupOf(
+    { root, members, state, seen }: Loaded,
+    byState: CountsByState,
+    countsArchived: boolean,
+  ): Group {
+    const nowMs = this.#options.clock.now()
+    const { id, queue, category, title } = seen.newest
+    const states: Group['states'] = {}
+    let count = 0
+    for (const [one, counts] of byState) {
+      const letters = members.reduce((sum, member) => sum + (counts.get(member) ?? 0), 0)
+      if (letters > 0) states[one] = letters
+      if (one !== 'archived' || countsArchived) count += letters
+    }
+    return {
+      fingerprint: root,
+      ...(members.length > 1 ? { merged: members.filter((member) => member !== root) } : {}),
+      title,
+      queue,
+      category,
+      status: statusAt(state, toTimestamp(nowMs)),
+      ...(state.assignee === undefined ? {} : { assignee: state.assignee }),
+      count,
+      states,
+      firstSeen: seen.firstAt,
+      lastSeen: seen.lastAt,
+      growth: growthOf(seen, nowMs),
+      sampleId: id,
+    }
+  }
+
+  async #detailOf(loaded: Loaded): Promise<GroupDetail> {
+    const { members, seen, state } = loaded
+    const group = this.#groupOf(loaded, await this.#countByState(members, {}), false)
+    return {
+      ...group,
+      trend: trendOf(seen, this.#options.clock.now()),
+      queues: facetsOf(seen.queues),
+      tenants: facetsOf(seen.tenants),
+      hosts: facetsOf(seen.hosts),
+      versions: facetsOf(seen.versions),
+      ...(state.resolved ? { resolved: state.resolved } : {}),
+      ...(state.ignored && group.status === 'ignored' ? { ignored: state.ignored } : {}),
+      notes: state.notes,
+      history: state.history,
+    }
+  }
+}

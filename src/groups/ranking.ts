@@ -1,0 +1,110 @@
+import type { Clock } from '../clock/clock.ts'
+import { toMs, toTimestamp } from '../letter/time.ts'
+import type { Store } from '../store.ts'
+import type { GroupSearch } from './group-query.ts'
+import { statusAt, untouched, type GroupState } from './life-cycle.ts'
+import type { Merges } from './merges.ts'
+import type { GroupRecords } from './records.ts'
+import { growthOf, type Seen } from './seen.ts'
+import type { GroupTracker } from './tracker.ts'
+
+/** What was read about more groups than this is used again for a short time. */
+const maxFresh = 1000
+const reuseMs = 1000
+const maxKept = 16
+const maxKeptSeen = 2000
+
+export interface RankingOptions {
+  store: Store
+  records: GroupRecords
+  tracker: GroupTracker
+  clock: Clock
+}
+
+type Ranked = [root: string, key: number]
+
+/**
+ * The order of groups. With many groups it may be a second old, and so may titles and times:
+ * counting all of them takes longer than reading one page, whose counts are those of the moment.
+ */
+export class Ranking {
+  readonly #options: RankingOptions
+  readonly #kept = new Map<string, { roots: readonly string[]; atMs: number }>()
+  readonly #seen = new Map<string, { seen: Seen | undefined; atMs: number }>()
+
+  constructor(options: RankingOptions) {
+    this.#options = options
+  }
+
+  /** The roots of all groups that match, in the order of the search. */
+  async roots(
+    search: GroupSearch,
+    states: ReadonlyMap<string, GroupState>,
+    merges: Merges,
+  ): Promise<readonly string[]> {
+    const { filter, statuses, sort } = search
+    const key = JSON.stringify([filter, statuses, sort])
+    const nowMs = this.#options.clock.mono()
+    const kept = this.#kept.get(key)
+    if (kept && nowMs - kept.atMs < reuseMs) return kept.roots
+    const roots = await this.#rank(search, states, merges)
+    this.#kept.delete(key)
+    if (this.#kept.size >= maxKept) this.#kept.clear()
+    if (roots.length > maxFresh) this.#kept.set(key, { roots, atMs: nowMs })
+    return roots
+  }
+
+  /** The record of a fingerprint, for a page of so many groups. */
+  async seen(fingerprint: string, groups: number): Promise<Seen | undefined> {
+    const { records, clock } = this.#options
+    if (groups <= maxFresh) return records.seen(fingerprint)
+    const atMs = clock.mono()
+    const kept = this.#seen.get(fingerprint)
+    if (kept && atMs - kept.atMs < reuseMs) return kept.seen
+    const seen = await records.seen(fingerprint)
+    if (this.#seen.size >= maxKeptSeen) this.#seen.clear()
+    this.#seen.set(fingerprint, { seen, atMs })
+    return seen
+  }
+
+  async #rank(
+    { filter, statuses, sort }: GroupSearch,
+    states: ReadonlyMap<string, GroupState>,
+    merges: Merges,
+  ): Promise<string[]> {
+    const { store, clock } = this.#options
+    const [tally, keys] = await Promise.all([
+      store.tally('group', filter),
+      sort === 'count' ? undefined : this.#sortKeys(sort, merges),
+    ])
+    const counts = new Map<string, number>()
+    for (const [fingerprint, count] of tally) grow(counts, merges.rootOf(fingerprint), count)
+    const at = toTimestamp(clock.now())
+    const hasStatus = (root: string): boolean =>
+      !statuses || statuses.includes(statusAt(states.get(root) ?? untouched, at))
+    return [...counts]
+      .filter(([root]) => hasStatus(root))
+      .map(([root, count]): Ranked => [root, keys ? (keys.get(root) ?? -Infinity) : count])
+      .sort(([a, one], [b, other]) => (one === other ? (a < b ? -1 : 1) : other > one ? 1 : -1))
+      .map(([root]) => root)
+  }
+
+  /** What groups are sorted by: their last time, or their growth. */
+  async #sortKeys(sort: 'lastSeen' | 'growth', merges: Merges): Promise<Map<string, number>> {
+    const { records, tracker, clock } = this.#options
+    const nowMs = clock.now()
+    const keys = new Map<string, number>()
+    const add = (fingerprint: string, seen: Seen): void => {
+      const root = merges.rootOf(fingerprint)
+      if (sort === 'growth') grow(keys, root, growthOf(seen, nowMs))
+      else keys.set(root, Math.max(keys.get(root) ?? 0, toMs(seen.lastAt)))
+    }
+    for await (const [fingerprint, seen] of records.eachSeen()) add(fingerprint, seen)
+    for (const [fingerprint, seen] of tracker.allPending()) add(fingerprint, seen)
+    return keys
+  }
+}
+
+function grow(sums: Map<string, number>, key: string, n: number): void {
+  sums.set(key, (sums.get(key) ?? 0) + n)
+}

@@ -1,0 +1,26 @@
+import { z } from 'zod'
+import { whyInvalidSchema } from '../check/payload-schema.ts'
+import { replaySafeties } from '../letter/replay-safety.ts'
+
+const jsonSchema = z.record(z.string(), z.unknown()).superRefine((schema, issues) => {
+  const why = whyInvalidSchema(schema)
+  if (why !== undefined) issues.addIssue(`must be a JSON Schema: ${why}`)
+})
+
+/** Options of one queue that limit edits and replays. */
+export const repairShape = {
+  lockedHeaders: z
+    .array(z.string().min(1).max(200))
+    .max(1000)
+    .optional()
+    .describe('Headers that an edit must not change. Headers of Redrive are always locked.'),
+  payloadSchema: jsonSchema
+    .optional()
+    .describe('JSON Schema that the payload must satisfy after an edit.'),
+  replay: z
+    .enum(replaySafeties)
+    .optional()
+    .describe(
+      'Whether letters may be replayed: safe, idempotent-key (only with an idempotency-key header), or never.',
+    ),
+}

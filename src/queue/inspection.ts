@@ -1,0 +1,170 @@
+import { runBacktest, type BacktestInput } from '../admin/backtest.ts'
+import { readHealth, type Health } from '../admin/health.ts'
+import { findLineage, type LineageLetter } from '../admin/lineage.ts'
+import { formatSummary, metricsOf, type Metrics, type MetricsQuery } from '../admin/metrics.ts'
+import {
+  diffVersions,
+  readPayloadVersions,
+  type PayloadVersion,
+} from '../admin/payload-versions.ts'
+import {
+  checkStatistics,
+  readStatistics,
+  type Statistics,
+  type StatisticsOptions,
+} from '../admin/statistics.ts'
+import type { Parts } from '../assembly.ts'
+import { checkQuery, checkSearch } from '../check/filter.ts'
+import { checkKeys } from '../check/keys.ts'
+import { RedriveError } from '../errors.ts'
+import type { Group, GroupDetail, GroupExplanation, GroupQuery } from '../letter/group.ts'
+import type { DeadLetter, LetterSummary, Payload } from '../letter/letter.ts'
+import type { PausedQueue } from '../letter/paused-queue.ts'
+import type { LetterFilter, LetterQuery, Page } from '../letter/query.ts'
+import type { PayloadDiff } from '../letter/payload-diff.ts'
+import type { BacktestReport } from '../policy/backtest.ts'
+import type { RetryLimits } from '../policy/retry-limits.ts'
+import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
+import type { SearchOptions } from '../store.ts'
+
+/** What a queue knows about its letters and itself. Nothing here changes a letter. */
+export class QueueInspection {
+  readonly #parts: Parts
+
+  protected constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  protected get parts(): Parts {
+    return this.#parts
+  }
+
+  async get(id: string): Promise<DeadLetter | undefined> {
+    return (await this.parts.store.get([id]))[0]
+  }
+
+  /** The payload as captured, before any edit. */
+  original(id: string): Promise<Payload | undefined> {
+    return this.parts.store.original(id)
+  }
+
+  /**
+   * The stored versions of the payload, the oldest first: as captured, before each edit that was
+   * not undone, and now.
+   */
+  payloads(id: string): Promise<PayloadVersion[]> {
+    return readPayloadVersions(this.parts.store, id)
+  }
+
+  /**
+   * What changed between two versions of the payload: values of JSON by their paths, lines of text,
+   * or sizes and hashes of bytes. Default: from the version as captured to the current one.
+   */
+  diff(id: string, from?: number, to?: number): Promise<PayloadDiff> {
+    return diffVersions(this.parts.store, id, from, to)
+  }
+
+  find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
+  find(query?: LetterQuery): Promise<Page<LetterSummary>>
+  async find(query: LetterQuery = {}): Promise<Page<DeadLetter> | Page<LetterSummary>> {
+    checkQuery(query)
+    return this.parts.store.find(await this.parts.groups.expand(query))
+  }
+
+  /**
+   * Letters with all these words, best match first. Needs an OpenSearch store or the option
+   * `search`.
+   */
+  async search(text: string, options: SearchOptions = {}): Promise<LetterSummary[]> {
+    checkSearch(text, options)
+    const { among } = options
+    const inGroups = among ? { ...options, among: await this.parts.groups.expand(among) } : options
+    if (this.parts.store.search) return this.parts.store.search(text, inGroups)
+    throw new RedriveError(
+      'INVALID_CONFIG',
+      `a ${this.parts.store.powers.kind} store has no full-text search: set the option search, as in search: 'opensearch://localhost:9200', or use find({ text })`,
+    )
+  }
+
+  /**
+   * The letters of one original message, the oldest first: each but the first is a replay that
+   * failed again. A letter that was never replayed is alone.
+   */
+  lineage(id: string): Promise<LineageLetter[]> {
+    return findLineage(this.parts.store, id)
+  }
+
+  /**
+   * What other rules, backoffs or retry limits would have done to stored letters, by group. Reads
+   * the newest letters that match, and changes none.
+   */
+  backtest(input: BacktestInput, filter: LetterFilter = {}): Promise<BacktestReport> {
+    const { store, settings, policies } = this.parts
+    const { rules, backoffs: customs } = settings
+    const limitsFor = (queue: string): RetryLimits => policies.of(queue)
+    return runBacktest(store, { rules, customs, limitsFor }, input, filter)
+  }
+
+  /** Letters grouped by cause, the most frequent first. Counts are exact. */
+  groups(query: GroupQuery = {}): Promise<Page<Group>> {
+    return this.parts.groups.list(query)
+  }
+
+  /**
+   * A group with its trend, the queues, tenants, hosts and versions that it affects, its notes and
+   * its history. Undefined if nothing is known about it.
+   */
+  group(fingerprint: string): Promise<GroupDetail | undefined> {
+    return this.parts.groups.get(fingerprint)
+  }
+
+  /** Why a letter is in its group: the parts, frames and masked words behind its fingerprint. */
+  explainGroup(letterId: string): Promise<GroupExplanation> {
+    return this.parts.groups.explain(letterId)
+  }
+
+  /** Current counts. `by` adds counts by severity or source, for which every letter may be read. */
+  async stats(options: StatisticsOptions = {}): Promise<Statistics> {
+    checkStatistics(options)
+    const { redelivery, settings } = this.parts
+    const { started: running, active } = redelivery
+    const processor = { running, active, pollMs: settings.pollMs }
+    const statistics = await readStatistics(this.parts.store, settings.maxItems, processor, options)
+    return { ...statistics, pausedQueues: await this.pausedQueues() }
+  }
+
+  /**
+   * Exact counters and averages that survive restarts: over the lifetime of the store, or since an
+   * earlier result that is given as `since`.
+   */
+  async metrics(query: MetricsQuery = {}): Promise<Metrics> {
+    checkKeys('metrics query', query, ['since'])
+    const metrics = metricsOf(await this.parts.store.totals(), query)
+    const { spool } = this.parts.store
+    return spool ? { ...metrics, spool: await spool() } : metrics
+  }
+
+  /** The metrics as a string for people. */
+  async getSummary(): Promise<string> {
+    return formatSummary(await this.metrics())
+  }
+
+  /** Queues that `pauseQueue` has paused, by name. */
+  pausedQueues(): Promise<PausedQueue[]> {
+    return this.parts.pausedQueues.list()
+  }
+
+  /** State of the flow control of each queue and dependency in this process. */
+  flowControl(): LimiterStatus[] {
+    return this.parts.redelivery.limiters
+  }
+
+  async health(): Promise<Health> {
+    const { redelivery, alerts, store } = this.parts
+    const { started: running, active, stuck } = redelivery
+    const raised = (await alerts?.raised()) ?? []
+    const health = await readHealth(store, { running, active }, stuck, raised, store.spool)
+    // Health never rejects: it already says that the store is unreachable.
+    return { ...health, pausedQueues: await this.pausedQueues().catch(() => []) }
+  }
+}

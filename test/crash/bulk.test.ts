@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest'
+import { lacksPrivate } from '../servers/private.ts'
+import { crashBulk } from './bulk/crash.ts'
+
+const stores = [
+  { store: 'sqlite', lacking: undefined },
+  { store: 'postgres', lacking: lacksPrivate.postgres() },
+  { store: 'redis', lacking: lacksPrivate.redis() },
+] as const
+
+describe('a bulk retry', () => {
+  for (const { store, lacking } of stores)
+    it.skipIf(lacking)(
+      `finishes on ${store} with exact results after kills${lacking ? ` (${lacking})` : ''}`,
+      { timeout: 300_000 },
+      async () => {
+        const own = store === 'sqlite' ? {} : { store }
+        const result = await crashBulk({ ...own, letters: 3000, kills: 3, seed: 5 })
+        expect(result.problems).toEqual([])
+        expect(result.kills).toBe(3)
+        expect(result.action.progress).toMatchObject({ pending: 0, waiting: 0, skipped: 0 })
+      },
+    )
+})
