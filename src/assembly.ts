@@ -1,15 +1,17 @@
 import { hostname } from 'node:os'
 import { Admin } from './admin/admin.ts'
-import { removeOrphanedEdits } from './admin/edits.ts'
+import { removeEditOf, removeOrphanedEdits } from './admin/edits.ts'
 import { PausedQueues } from './admin/paused-queues.ts'
+import { findUndo } from './admin/undo.ts'
 import { Bulk, type BulkOptions } from './bulk/bulk.ts'
 import { removeOldActions } from './bulk/cleanup.ts'
-import { canEdit } from './bulk/edit.ts'
+import { canEdit, type EditContext } from './bulk/edit.ts'
 import { BulkRecords } from './bulk/records.ts'
 import { BulkRunner, type BulkRunnerOptions } from './bulk/runner.ts'
 import { Capturer } from './capture/capture.ts'
 import type { Clock } from './clock/clock.ts'
 import { capacityOf, type OpenedStore } from './connect/open.ts'
+import { fixChecks } from './groups/fix-check.ts'
 import { Groups } from './groups/groups.ts'
 import { GroupRecords } from './groups/records.ts'
 import { removeOldGroups } from './groups/remove-old.ts'
@@ -98,10 +100,12 @@ export function assemble(
     pausedQueues: () => pausedQueues.names(),
     chores: [removeOrphanedEdits(), removeOldActions(), removeOldGroups()],
   })
-  const routes = new ReplayRoutes({ ...settings, clock, repairRulesFor: policyFor })
+  const createFixCheck = fixChecks(groupRecords, settings.app.version, policyFor)
+  const repair = { repairRulesFor: policyFor, createFixCheck }
+  const routes = new ReplayRoutes({ ...settings, ...repair, clock })
   const admin = new Admin({
     ...shared,
-    repairRulesFor: policyFor,
+    ...repair,
     maxPayloadBytes,
     pollMs: settings.pollMs,
     publish: (letter, to) => routes.publish(letter, to),
@@ -119,15 +123,18 @@ export function assemble(
     sweeper,
     alerts: alertMonitor(store, settings, clock, hub),
     admin,
-    ...bulkParts({ ...settings, ...shared, worker, repairRulesFor: policyFor }, routes, admin),
+    ...bulkParts({ ...settings, ...shared, ...repair, worker }, routes, admin),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),
     groupTracker,
     routes,
   }
 }
 
-type BulkPartsOptions = Omit<BulkOptions, 'onActive' | 'editedValues'> &
-  Omit<BulkRunnerOptions, 'records' | 'publish' | 'canRun' | 'prepareEdit'>
+type BulkPartsOptions = Omit<BulkOptions, 'onActive' | 'editedValues' | 'findUndo'> &
+  Omit<
+    BulkRunnerOptions,
+    'records' | 'publish' | 'canRun' | 'prepareEdit' | 'findUndo' | 'removeSavedEdit'
+  >
 
 /** The planning and the running of bulk actions. */
 function bulkParts(
@@ -135,15 +142,22 @@ function bulkParts(
   routes: ReplayRoutes,
   admin: Admin,
 ): Pick<Parts, 'bulk' | 'bulkRunner'> {
+  const { store } = options
+  const undo: Pick<EditContext, 'findUndo' | 'removeSavedEdit'> = {
+    findUndo: (letter, editedVersion) => findUndo(store, letter, editedVersion),
+    removeSavedEdit: (id, editedVersion) => removeEditOf(store, id, editedVersion),
+  }
   const bulkRunner = new BulkRunner({
     ...options,
-    records: new BulkRecords(options.store),
+    ...undo,
+    records: new BulkRecords(store),
     publish: (letter, to) => routes.publish(letter, to),
     prepareEdit: (letter, edit, mover) => admin.prepareEdit(letter, edit, mover),
     canRun: ({ action, input }) => (action === 'replay' ? routes.hasAny : canEdit(options, input)),
   })
   const bulk = new Bulk({
     ...options,
+    ...undo,
     editedValues: (letter, edit) => admin.editedValues(letter, edit),
     onActive: () => bulkRunner.wake(),
   })

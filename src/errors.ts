@@ -86,7 +86,7 @@ export const errorTable = {
     exit: 5,
     retry: false,
     means:
-      'The queue of the letter does not allow its replay (option replay): never, or not without an idempotency key. Nothing was published.',
+      'The queue of the letter does not allow its replay: never, or not without an idempotency key (option replay), or not before its group is fixed (option requireFix). Nothing was published.',
   },
   QUEUE_FULL: {
     status: 429,

@@ -10,7 +10,7 @@ import { replaysOfLetter } from '../letter/lineage.ts'
 import { isLegal, moveTable, type Move } from '../letter/move-table.ts'
 import * as moves from '../letter/moves.ts'
 import type { LetterFilter } from '../letter/query.ts'
-import { whyReplayRefused, type ReplaySafety } from '../letter/replay-safety.ts'
+import { whyReplayRefused, type FixCheck, type ReplaySafety } from '../letter/replay-safety.ts'
 import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
@@ -45,6 +45,8 @@ export interface AdminOptions {
   limitsFor: (queue: string) => RetryLimits
   /** Rules for edits and replays of a queue. */
   repairRulesFor: (queue: string) => EditRules & { replay: ReplaySafety }
+  /** Creates a check whether the groups of letters are fixed. */
+  createFixCheck: () => FixCheck
   maxPayloadBytes: number
   /** Interval of polling for changes by other processes. */
   pollMs: number
@@ -134,7 +136,10 @@ export class Admin {
     checkActor(by)
     let letter = await this.#load(id)
     this.#checkMove('replay', letter)
-    const refusal = whyReplayRefused(letter, this.#options.repairRulesFor(letter.queue).replay)
+    const { repairRulesFor, createFixCheck } = this.#options
+    const refusal =
+      whyReplayRefused(letter, repairRulesFor(letter.queue).replay) ??
+      (await createFixCheck()(letter))
     if (refusal !== undefined)
       throw new RedriveError('REPLAY_REFUSED', `letter ${id} cannot be replayed: ${refusal}`)
     const outcome = await this.#options.publish(letter, options.to)

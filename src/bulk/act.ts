@@ -11,6 +11,7 @@ import {
   type Change,
   type Mover,
 } from '../letter/moves.ts'
+import type { FixCheck } from '../letter/replay-safety.ts'
 import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
@@ -21,11 +22,13 @@ import { whyIneligible, type EligibilityRules } from './eligibility.ts'
 export interface ActContext
   extends
     Pick<EligibilityRules, 'maxReplays' | 'repairRulesFor'>,
-    Pick<EditContext, 'transforms' | 'prepareEdit'> {
+    Pick<EditContext, 'transforms' | 'prepareEdit' | 'findUndo' | 'removeSavedEdit'> {
   store: Store
   clock: Clock
   /** Publishes a letter to its source, or to the mailbox `to`. */
   publish: (letter: DeadLetter, to?: string) => Promise<ReplayOutcome>
+  /** Creates a check against the groups as they are when it is first used. */
+  createFixCheck: () => FixCheck
 }
 
 /** Without an outcome: the action has to act on the letter again. */
@@ -54,6 +57,7 @@ function outcomesOf(
 ): Promise<Acted[]> {
   switch (action.action) {
     case 'retry':
+      return retryAll(context, action, letters)
     case 'resolve':
     case 'park':
     case 'archive':
@@ -64,6 +68,8 @@ function outcomesOf(
       return changeEach(context, action, letters)
     case 'edit':
       return editEach(context, action, letters)
+    case 'undo':
+      return undoEach(context, action, letters)
     case 'remove':
       return removeAll(context, letters)
     case 'replay':
@@ -80,6 +86,27 @@ function moverOf({ clock }: ActContext, action: BulkAction): Mover {
 function dueAt({ clock }: ActContext, { input }: BulkAction): string | undefined {
   const now = toTimestamp(clock.now())
   return input.at !== undefined && input.at > now ? input.at : undefined
+}
+
+/** Makes letters due. Where a queue requires it, only those whose groups are fixed. */
+async function retryAll(
+  context: ActContext,
+  action: BulkAction,
+  letters: readonly PlannedLetter[],
+): Promise<Acted[]> {
+  const { store, repairRulesFor, createFixCheck } = context
+  const needsFix = Object.keys(action.queues).some((queue) => repairRulesFor?.(queue).requireFix)
+  if (!needsFix) return moveAll(context, action, 'retry', letters)
+  const whyUnfixed = createFixCheck()
+  const acted = new Map<string, Acted>()
+  for (const letter of (await findUnchanged(store, letters)).values()) {
+    const error = await whyUnfixed(letter)
+    if (error !== undefined) acted.set(letter.id, { outcome: 'skipped', error })
+  }
+  const fixed = letters.filter(({ id }) => !acted.has(id))
+  const moved = await moveAll(context, action, 'retry', fixed)
+  for (const [index, { id }] of fixed.entries()) acted.set(id, moved[index]!)
+  return letters.map(({ id }) => acted.get(id)!)
 }
 
 /** Makes the same move on all letters that have not changed since the plan. */
@@ -124,7 +151,7 @@ function changedMeanwhile({ state }: Pick<DeadLetter, 'state'>): Acted {
 }
 
 /** Letters that are loaded with their payloads at once. */
-const payloadPage = 50
+export const payloadPage = 50
 
 /** Complete letters. Letters that were removed are left out. */
 export async function loadLetters(
@@ -175,10 +202,41 @@ function changeOf({ action, input }: BulkAction, letter: LetterSummary, by: Move
 }
 
 /** Edits the payload of each letter that has not changed since the plan. */
-async function editEach(
+function editEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
+): Promise<Acted[]> {
+  return changePayloads(context, action, letters, (letter) =>
+    context.prepareEdit(letter, editOf(context, letter, action.input), moverOf(context, action)),
+  )
+}
+
+/** Restores the payload that each letter had before an edit. */
+async function undoEach(
+  context: ActContext,
+  action: BulkAction,
+  letters: readonly PlannedLetter[],
+): Promise<Acted[]> {
+  const acted = await changePayloads(context, action, letters, async (letter, planned) => {
+    const undo = await context.findUndo(letter, planned.editedVersion!)
+    if ('refusal' in undo) return { outcome: 'skipped', error: undo.refusal }
+    return edit(letter, moverOf(context, action), { payload: undo.payload })
+  })
+  // A crash may have kept an earlier attempt from doing this.
+  const undone = letters.filter((_, index) => acted[index]!.outcome === 'succeeded')
+  await Promise.all(
+    undone.map(({ id, editedVersion }) => context.removeSavedEdit(id, editedVersion!)),
+  )
+  return acted
+}
+
+/** Changes each letter that has not changed since the plan, unless `prepare` has an outcome. */
+async function changePayloads(
+  context: ActContext,
+  action: BulkAction,
+  letters: readonly PlannedLetter[],
+  prepare: (letter: DeadLetter, planned: PlannedLetter) => Promise<Change | Acted>,
 ): Promise<Acted[]> {
   const { store } = context
   const acted = new Map<string, Acted>()
@@ -186,12 +244,14 @@ async function editEach(
     const page = letters.slice(start, start + payloadPage)
     const loaded = new Map((await loadLetters(store, page)).map((letter) => [letter.id, letter]))
     const changes: Change[] = []
-    for (const { id, version } of page) {
+    for (const planned of page) {
+      const { id, version } = planned
       const letter = loaded.get(id)
       if (letter?.version !== version) continue
       try {
-        const edit = editOf(context, letter, action.input)
-        changes.push(await context.prepareEdit(letter, edit, moverOf(context, action)))
+        const prepared = await prepare(letter, planned)
+        if ('guard' in prepared) changes.push(prepared)
+        else acted.set(id, prepared)
       } catch (error) {
         if (error instanceof RedriveError && error.retryHelps) throw error
         acted.set(id, { outcome: 'failed', error: errorText(error) })
@@ -233,8 +293,11 @@ async function replayEach(
 ): Promise<Acted[]> {
   const { store } = context
   const loaded = new Map((await loadLetters(store, letters)).map((letter) => [letter.id, letter]))
+  const whyUnfixed = context.createFixCheck()
   const published = await Promise.all(
-    letters.map((planned) => publishOne(context, action, planned, loaded.get(planned.id))),
+    letters.map((planned) =>
+      publishOne(context, action, planned, loaded.get(planned.id), whyUnfixed),
+    ),
   )
   const changes = published.flatMap(({ change }) => change ?? [])
   const results = await store.apply(changes)
@@ -258,6 +321,7 @@ async function publishOne(
   action: BulkAction,
   planned: PlannedLetter,
   letter: DeadLetter | undefined,
+  whyUnfixed: FixCheck,
 ): Promise<Published> {
   const { publish, maxReplays, repairRulesFor } = context
   if (!letter) return { acted: removedMeanwhile }
@@ -266,7 +330,8 @@ async function publishOne(
   if (isMarkedBy(action.id, letter))
     return { acted: { outcome: sends > 2 ? 'indeterminate' : 'succeeded' } }
   if (letter.version !== planned.version) return { acted: changedMeanwhile(letter) }
-  const why = whyIneligible(letter, { ...action, maxReplays, repairRulesFor })
+  const rules = { ...action, maxReplays, repairRulesFor }
+  const why = whyIneligible(letter, rules) ?? (await whyUnfixed(letter))
   if (why !== undefined) return { acted: { outcome: 'skipped', error: why } }
   try {
     const outcome = await publish(letter, action.input.to)

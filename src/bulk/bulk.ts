@@ -3,16 +3,18 @@ import { RedriveError } from '../errors.ts'
 import { maxLimit, type LetterFilter, type Page } from '../letter/query.ts'
 import { toTimestamp } from '../letter/time.ts'
 import {
-  bulkActionNames,
+  filterActionNames,
   noProgress,
   type BulkAction,
   type BulkActionName,
   type BulkResult,
   type BulkState,
+  type FilterActionName,
   type Outcome,
 } from '../letter/bulk-action.ts'
-import type { PlanOptions } from './plan-options.ts'
+import type { PlanOptions, UndoOptions } from './plan-options.ts'
 import { planAction, type PlannerOptions } from './planner.ts'
+import { planUndo } from './undo.ts'
 import { BulkRecords, chunkLetters, toShown, type StoredAction } from './records.ts'
 
 export interface BulkOptions extends PlannerOptions {
@@ -41,12 +43,22 @@ export class Bulk {
   }
 
   async plan(
-    action: BulkActionName,
+    action: FilterActionName,
     filter: LetterFilter,
     options: PlanOptions,
   ): Promise<BulkAction> {
-    checkOneOf('bulk action', [action], bulkActionNames)
+    if ((action as BulkActionName) === 'undo')
+      throw new RedriveError(
+        'INVALID_INPUT',
+        'undo has no filter: call planUndo with the id of the edit',
+      )
+    checkOneOf('bulk action', [action], filterActionNames)
     return planAction(this.#options, action, filter, options)
+  }
+
+  /** Plans to restore the payloads that an edit has changed. */
+  async planUndo(editId: string, options: UndoOptions): Promise<BulkAction> {
+    return planUndo(this.#options, editId, options)
   }
 
   async get(id: string): Promise<BulkAction> {
@@ -58,7 +70,7 @@ export class Bulk {
     return this.#records.list(limit)
   }
 
-  /** Approves a plan that needs a second person. */
+  /** Approves a plan that needs a second person. The first approval stays. */
   async approve(id: string, by: string): Promise<BulkAction> {
     if (typeof by !== 'string' || by === '')
       throw new RedriveError(
@@ -73,8 +85,8 @@ export class Bulk {
           'APPROVAL_REQUIRED',
           `bulk action ${id} was planned by ${by}: another person has to approve it`,
         )
-      const at = this.#now()
-      return { ...action, approval: { ...action.approval, by, at } }
+      if (action.approval.by !== undefined) return action
+      return { ...action, approval: { ...action.approval, by, at: this.#now() } }
     })
   }
 

@@ -14,6 +14,7 @@ const moveOfAction: Record<BulkActionName, Move> = {
   restore: 'restore',
   remove: 'remove',
   edit: 'edit',
+  undo: 'edit',
   tag: 'edit',
   priority: 'edit',
 }
@@ -27,8 +28,8 @@ export interface EligibilityRules {
   action: BulkActionName
   input: BulkInput
   maxReplays: number
-  /** Whether letters of a queue may be replayed. Default: they may. */
-  repairRulesFor?: ((queue: string) => { replay: ReplaySafety }) | undefined
+  /** Whether letters of a queue may run again. Default: they may. */
+  repairRulesFor?: ((queue: string) => { replay: ReplaySafety; requireFix: boolean }) | undefined
 }
 
 /** Why an action cannot be made on a letter. Undefined: it can. */

@@ -5,18 +5,19 @@ import { RedriveError } from '../errors.ts'
 import type { JsonPatch } from '../letter/json-patch.ts'
 import { priorities } from '../letter/letter.ts'
 import { toTimestamp } from '../letter/time.ts'
-import type {
-  BulkActionName,
-  BulkInput,
-  BulkLimits,
-  Canary,
-  TimeWindow,
+import {
+  isDestructive,
+  type BulkActionName,
+  type BulkInput,
+  type BulkLimits,
+  type Canary,
+  type TimeWindow,
 } from '../letter/bulk-action.ts'
 
-export interface PlanOptions extends Omit<BulkInput, 'at'> {
-  /** Who plans the action. Required for remove, resolve and edit. Default: operator. */
+export interface PlanOptions extends Omit<BulkInput, 'at' | 'undoes'> {
+  /** Who plans the action. Required for remove, resolve, edit and undo. Default: operator. */
   by?: string
-  /** Why. Required for remove, resolve and edit. */
+  /** Why. Required for remove, resolve, edit and undo. */
   reason?: string
   /** Letters per second. Default: no limit. */
   rate?: number
@@ -39,6 +40,12 @@ export interface PlanOptions extends Omit<BulkInput, 'at'> {
   /** Retry: when the letters become due, an ISO-8601 timestamp or a Date. Default: at once. */
   at?: string | Date
 }
+
+/** Options of the plan of an undo: `by` and `reason` are required. */
+export type UndoOptions = Pick<
+  PlanOptions,
+  'by' | 'reason' | 'rate' | 'concurrency' | 'startAt' | 'window' | 'canary' | 'expiresInMs'
+>
 
 const hourMs = 3_600_000
 const maxExpiresInMs = 30 * 24 * hourMs
@@ -99,7 +106,7 @@ function isTimeZone(timeZone: string): boolean {
 }
 
 /** The options that only one action has. */
-const inputKeys: Partial<Record<BulkActionName, readonly (keyof BulkInput)[]>> = {
+const inputKeys: Partial<Record<BulkActionName, readonly Exclude<keyof BulkInput, 'undoes'>[]>> = {
   retry: ['at', 'includeSuperseded'],
   replay: ['to', 'includeSuperseded'],
   priority: ['priority'],
@@ -119,6 +126,11 @@ export interface ReadPlanOptions {
 export function readPlanOptions(action: BulkActionName, options: PlanOptions): ReadPlanOptions {
   checkSchema(schema, options, { thing: 'plan option', code: 'INVALID_INPUT' })
   const { by, reason, rate, startAt, window, canary, expiresInMs = hourMs } = options
+  if (isDestructive(action) && (by === undefined || reason === undefined))
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `${action} needs \`by\` and \`reason\`: say who does it and why`,
+    )
   const { concurrency = defaultConcurrencyOf(action) } = options
   const limits: BulkLimits = {
     concurrency,

@@ -23,4 +23,31 @@ export const repairShape = {
     .describe(
       'Whether letters may be replayed: safe, idempotent-key (only with an idempotency-key header), or never.',
     ),
+  requireFix: z
+    .boolean()
+    .optional()
+    .describe(
+      'True: letters are replayed, or retried by a bulk action, only once their group is resolved in app.version or an earlier version.',
+    ),
 }
+
+export interface FixOptions {
+  requireFix?: boolean | undefined
+  queues?: Readonly<Record<string, { requireFix?: boolean | undefined }>> | undefined
+  app?: { version?: string | undefined } | undefined
+}
+
+/** The path of an option `requireFix` that is on although the version of the app is unknown. */
+export function findFixWithoutVersion({
+  requireFix,
+  queues = {},
+  app = {},
+}: FixOptions): string[] | undefined {
+  if (app.version !== undefined) return undefined
+  if (requireFix) return ['requireFix']
+  const queue = Object.keys(queues).find((name) => queues[name]?.requireFix)
+  return queue === undefined ? undefined : ['queues', queue, 'requireFix']
+}
+
+export const needsVersion =
+  'compares versions: set app.version to the version of this application, such as 1.4.0'

@@ -2,9 +2,9 @@ import type { RetryOptions } from '../admin/action-input.ts'
 import type { LetterReplayOptions, ReviewInput } from '../admin/admin.ts'
 import type { EditInput } from '../admin/edit-input.ts'
 import type { ResultsQuery } from '../bulk/bulk.ts'
-import type { PlanOptions } from '../bulk/plan-options.ts'
+import type { PlanOptions, UndoOptions } from '../bulk/plan-options.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
-import type { BulkAction, BulkActionName, BulkResult } from '../letter/bulk-action.ts'
+import type { BulkAction, BulkResult, FilterActionName } from '../letter/bulk-action.ts'
 import type { GroupDetail, IgnoreGroupOptions, ResolveGroupOptions } from '../letter/group.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
@@ -118,11 +118,20 @@ export class QueueActions extends QueueInspection {
    * Letters that change before it acts on them are skipped.
    */
   async plan(
-    action: BulkActionName,
+    action: FilterActionName,
     filter: LetterFilter,
     options: PlanOptions = {},
   ): Promise<BulkAction> {
     return this.parts.bulk.plan(action, await this.parts.groups.expand(filter), options)
+  }
+
+  /**
+   * Plans to undo a bulk edit: each letter that it changed gets the payload from before it. A
+   * letter whose payload was changed again, or that cannot be edited now, is not part of the plan.
+   * `by` and `reason` are required.
+   */
+  planUndo(editId: string, options: UndoOptions): Promise<BulkAction> {
+    return this.parts.bulk.planUndo(editId, options)
   }
 
   /** Approves a plan of another person, if the option `approval` requires it. */
