@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { Admin } from './admin/admin.ts'
-import { removeEditOf, removeOrphanedEdits } from './admin/edits.ts'
+import { removeUnusedEdit, removeEditOf, removeOrphanedEdits } from './admin/edits.ts'
 import { PausedQueues } from './admin/paused-queues.ts'
 import { findUndo } from './admin/undo.ts'
 import { Bulk, type BulkOptions } from './bulk/bulk.ts'
@@ -133,7 +133,13 @@ export function assemble(
 type BulkPartsOptions = Omit<BulkOptions, 'onActive' | 'editedValues' | 'findUndo'> &
   Omit<
     BulkRunnerOptions,
-    'records' | 'publish' | 'canRun' | 'prepareEdit' | 'findUndo' | 'removeSavedEdit'
+    | 'records'
+    | 'publish'
+    | 'canRun'
+    | 'prepareEdit'
+    | 'removeUnusedEdit'
+    | 'findUndo'
+    | 'removeSavedEdit'
   >
 
 /** The planning and the running of bulk actions. */
@@ -153,6 +159,7 @@ function bulkParts(
     records: new BulkRecords(store),
     publish: (letter, to) => routes.publish(letter, to),
     prepareEdit: (letter, edit, mover) => admin.prepareEdit(letter, edit, mover),
+    removeUnusedEdit: (letter) => removeUnusedEdit(store, letter),
     canRun: ({ action, input }) => (action === 'replay' ? routes.hasAny : canEdit(options, input)),
   })
   const bulk = new Bulk({

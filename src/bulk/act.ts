@@ -22,7 +22,10 @@ import { whyIneligible, type EligibilityRules } from './eligibility.ts'
 export interface ActContext
   extends
     Pick<EligibilityRules, 'maxReplays' | 'repairRulesFor'>,
-    Pick<EditContext, 'transforms' | 'prepareEdit' | 'findUndo' | 'removeSavedEdit'> {
+    Pick<
+      EditContext,
+      'transforms' | 'prepareEdit' | 'removeUnusedEdit' | 'findUndo' | 'removeSavedEdit'
+    > {
   store: Store
   clock: Clock
   /** Publishes a letter to its source, or to the mailbox `to`. */
@@ -207,8 +210,13 @@ function editEach(
   action: BulkAction,
   letters: readonly PlannedLetter[],
 ): Promise<Acted[]> {
-  return changePayloads(context, action, letters, (letter) =>
-    context.prepareEdit(letter, editOf(context, letter, action.input), moverOf(context, action)),
+  return changePayloads(
+    context,
+    action,
+    letters,
+    (letter) =>
+      context.prepareEdit(letter, editOf(context, letter, action.input), moverOf(context, action)),
+    (letter) => context.removeUnusedEdit(letter),
   )
 }
 
@@ -237,6 +245,7 @@ async function changePayloads(
   action: BulkAction,
   letters: readonly PlannedLetter[],
   prepare: (letter: DeadLetter, planned: PlannedLetter) => Promise<Change | Acted>,
+  onConflict?: (letter: DeadLetter) => Promise<void>,
 ): Promise<Acted[]> {
   const { store } = context
   const acted = new Map<string, Acted>()
@@ -260,6 +269,7 @@ async function changePayloads(
     const results = await store.apply(changes)
     for (const [index, { id }] of changes.entries())
       if (results[index] === 'written') acted.set(id, { outcome: 'succeeded' })
+      else await onConflict?.(loaded.get(id)!)
   }
   const rest = letters.filter(({ id }) => !acted.has(id))
   const explained = await explainConflicts(context, action, rest, { outcome: 'succeeded' })

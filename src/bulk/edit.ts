@@ -21,6 +21,8 @@ export interface EditContext {
   editedValues: (letter: DeadLetter, edit: PayloadEdit) => Edit
   /** The change that an edit makes, once the present values are saved. */
   prepareEdit: (letter: DeadLetter, edit: PayloadEdit, mover: Mover) => Promise<Change>
+  /** Removes what `prepareEdit` has saved, after the change was not written. */
+  removeUnusedEdit: (letter: DeadLetter) => Promise<void>
   /** What undoes the edit of this version of a letter. */
   findUndo: (letter: UndoSubject, editedVersion: number) => Promise<PayloadUndo>
   /** Removes what the edit of this version of a letter has saved. */

@@ -227,6 +227,24 @@ describe('undo of a bulk edit', () => {
     await dlq.close()
   })
 
+  it('finds nothing to undo in a letter whose edit lost against another change', async () => {
+    const bench = await aQueue({}, (clock) => {
+      const store = memoryStore({ clock })
+      const apply = store.apply.bind(store)
+      store.apply = async (changes) => {
+        const edits = changes.filter(({ action }) => action === 'edit')
+        if (edits.length > 0) await bench.dlq.note(edits[0]!.id, 'I look into it')
+        return apply(changes)
+      }
+      return store
+    })
+    const [id] = await parkAmounts(bench.dlq, 1)
+    const edit = await planAndFinish(bench, 'edit', { queue: 'orders' }, { patch })
+    expect(edit.progress).toMatchObject({ skipped: 1 })
+    await expect(bench.dlq.undoEdit(id!)).rejects.toThrow('has no edit to undo')
+    await bench.dlq.close()
+  })
+
   it('skips a letter whose saved payload is gone', async () => {
     const bench = await aQueue()
     const { ids, edit } = await edited(bench, 1)
