@@ -1,4 +1,5 @@
 import { checkKeys, checkOneOf, describeValue, keysOf } from '../check/keys.ts'
+import { checkBy } from '../check/text.ts'
 import { RedriveError } from '../errors.ts'
 import { maxLimit, type LetterFilter, type Page } from '../letter/query.ts'
 import { toTimestamp } from '../letter/time.ts'
@@ -60,21 +61,17 @@ export class Bulk {
 
   /** Approves a plan that needs a second person. */
   async approve(id: string, by: string): Promise<BulkAction> {
-    if (typeof by !== 'string' || by === '')
-      throw new RedriveError(
-        'INVALID_INPUT',
-        `\`by\` must be a non-empty string, got ${describeValue(by)}`,
-      )
+    const approver = checkBy(by)
     return this.#records.update(id, (action) => {
       this.#checkPlanned(action)
       if (!action.approval) return action
-      if (by === action.by)
+      if (approver === action.by)
         throw new RedriveError(
           'APPROVAL_REQUIRED',
-          `bulk action ${id} was planned by ${by}: another person has to approve it`,
+          `bulk action ${id} was planned by ${approver}: another person has to approve it`,
         )
       const at = this.#now()
-      return { ...action, approval: { ...action.approval, by, at } }
+      return { ...action, approval: { ...action.approval, by: approver, at } }
     })
   }
 
