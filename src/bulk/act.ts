@@ -13,6 +13,7 @@ import {
 } from '../letter/moves.ts'
 import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
+import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
 import { isMarkedBy, noteOf, type BulkAction, type PlannedLetter } from '../letter/bulk-action.ts'
 import { editOf, errorText, type EditContext } from './edit.ts'
@@ -24,6 +25,7 @@ export interface ActContext
     Pick<EditContext, 'transforms' | 'prepareEdit'> {
   store: Store
   clock: Clock
+  hub: ObserverHub
   /** Publishes a letter to its source, or to the mailbox `to`. */
   publish: (letter: DeadLetter, to?: string) => Promise<ReplayOutcome>
 }
@@ -65,7 +67,7 @@ function outcomesOf(
     case 'edit':
       return editEach(context, action, letters)
     case 'remove':
-      return removeAll(context, letters)
+      return removeAll(context, action, letters)
     case 'replay':
       return replayEach(context, action, letters)
   }
@@ -208,12 +210,15 @@ async function editEach(
 
 /** Removes the letters that have not changed since the plan. One that is gone has succeeded. */
 async function removeAll(
-  { store }: ActContext,
+  { store, hub }: ActContext,
+  { by }: BulkAction,
   letters: readonly PlannedLetter[],
 ): Promise<Acted[]> {
   const unchanged = await findUnchanged(store, letters)
-  for (const [state, some] of Map.groupBy(unchanged.values(), (letter) => letter.state))
-    await store.remove({ ids: some.map(({ id }) => id), state })
+  for (const [state, some] of Map.groupBy(unchanged.values(), (letter) => letter.state)) {
+    const count = await store.remove({ ids: some.map(({ id }) => id), state })
+    if (count > 0) hub.emit({ type: 'removed', count, by })
+  }
   // A search index may lag behind; `get` does not.
   const kept = new Map((await loadLetters(store, letters)).map((letter) => [letter.id, letter]))
   return letters.map(({ id }) => {
