@@ -31,7 +31,7 @@ export interface ActContext
 }
 
 /** Without an outcome: the action has to act on the letter again. */
-type Acted = Pick<PlannedLetter, 'outcome' | 'error'>
+type ActResult = Pick<PlannedLetter, 'outcome' | 'error'>
 
 /**
  * Acts on letters of a plan, and returns them with their outcomes, in the same order. A letter
@@ -53,7 +53,7 @@ function outcomesOf(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   switch (action.action) {
     case 'retry':
     case 'resolve':
@@ -90,10 +90,10 @@ async function moveAll(
   action: BulkAction,
   name: BulkMoveName,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const moves = bulkMovesFor(name, moverOf(context, action), dueAt(context, action))
   const results = await context.store.applyAll(letters, moves)
-  const done: Acted = { outcome: name === 'retry' ? 'waiting' : 'succeeded' }
+  const done: ActResult = { outcome: name === 'retry' ? 'waiting' : 'succeeded' }
   const conflicts = letters.filter((_, index) => results[index] === 'conflict')
   const explained = await explainConflicts(context, action, conflicts, done)
   return letters.map(({ id }, index) => {
@@ -102,7 +102,7 @@ async function moveAll(
   })
 }
 
-const removedMeanwhile: Acted = { outcome: 'skipped', error: 'it was removed after the plan' }
+const removedMeanwhile: ActResult = { outcome: 'skipped', error: 'it was removed after the plan' }
 
 /**
  * Why letters have another version than in the plan. A crash may have kept this action from
@@ -112,8 +112,8 @@ async function explainConflicts(
   { store }: ActContext,
   { id: actionId }: BulkAction,
   letters: readonly PlannedLetter[],
-  done: Acted,
-): Promise<Map<string, Acted>> {
+  done: ActResult,
+): Promise<Map<string, ActResult>> {
   const explained = new Map(letters.map(({ id }) => [id, removedMeanwhile]))
   for (const letter of await loadLetters(store, letters)) {
     explained.set(letter.id, isMarkedBy(actionId, letter) ? done : changedMeanwhile(letter))
@@ -121,7 +121,7 @@ async function explainConflicts(
   return explained
 }
 
-function changedMeanwhile({ state }: Pick<DeadLetter, 'state'>): Acted {
+function changedMeanwhile({ state }: Pick<DeadLetter, 'state'>): ActResult {
   return { outcome: 'skipped', error: `it changed after the plan and is ${state} now` }
 }
 
@@ -155,14 +155,14 @@ async function changeEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const { store } = context
   const mover = moverOf(context, action)
   const unchanged = await findUnchanged(store, letters)
   const changes = [...unchanged.values()].map((letter) => changeOf(action, letter, mover))
   const results = await store.apply(changes)
   const written = new Set(changes.filter((_, at) => results[at] === 'written').map(({ id }) => id))
-  const done: Acted = { outcome: 'succeeded' }
+  const done: ActResult = { outcome: 'succeeded' }
   const rest = letters.filter(({ id }) => !written.has(id))
   const explained = await explainConflicts(context, action, rest, done)
   return letters.map(({ id }) => explained.get(id) ?? done)
@@ -181,9 +181,9 @@ async function editEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const { store } = context
-  const acted = new Map<string, Acted>()
+  const acted = new Map<string, ActResult>()
   for (let start = 0; start < letters.length; start += payloadPage) {
     const page = letters.slice(start, start + payloadPage)
     const loaded = new Map((await loadLetters(store, page)).map((letter) => [letter.id, letter]))
@@ -213,7 +213,7 @@ async function removeAll(
   { store, hub }: ActContext,
   { by }: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const unchanged = await findUnchanged(store, letters)
   for (const [state, some] of Map.groupBy(unchanged.values(), (letter) => letter.state)) {
     const count = await store.remove({ ids: some.map(({ id }) => id), state })
@@ -235,7 +235,7 @@ async function replayEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const { store } = context
   const loaded = new Map((await loadLetters(store, letters)).map((letter) => [letter.id, letter]))
   const published = await Promise.all(
@@ -254,7 +254,7 @@ async function replayEach(
 const changedBeforeRecorded = 'it was published, but changed before that was recorded'
 
 interface Published {
-  acted: Acted
+  acted: ActResult
   change?: Change
 }
 

@@ -63,7 +63,7 @@ export class Bulk {
   async approve(id: string, by: string): Promise<BulkAction> {
     const approver = checkBy(by)
     return this.#records.update(id, (action) => {
-      this.#checkPlanned(action)
+      this.#checkPlanned(action, 'approve')
       if (!action.approval) return action
       if (approver === action.by)
         throw new RedriveError(
@@ -78,7 +78,7 @@ export class Bulk {
   /** Starts a planned action. Workers of all processes on the store may run it. */
   async run(id: string): Promise<BulkAction> {
     return this.#activate(id, (action) => {
-      this.#checkPlanned(action)
+      this.#checkPlanned(action, 'run')
       const { approval } = action
       if (approval && approval.by === undefined)
         throw new RedriveError(
@@ -94,7 +94,7 @@ export class Bulk {
     return this.#records.update(id, (action) =>
       action.state === 'paused'
         ? action
-        : { ...check(action, 'pause', ['running']), state: 'paused' },
+        : { ...checkState(action, 'pause', ['running']), state: 'paused' },
     )
   }
 
@@ -102,7 +102,11 @@ export class Bulk {
   resume(id: string): Promise<BulkAction> {
     return this.#activate(id, (action) => {
       if (action.state === 'running') return action
-      const { ramp: _, stopReason: __, ...rest } = check(action, 'resume', ['paused', 'stopped'])
+      const {
+        ramp: _,
+        stopReason: __,
+        ...rest
+      } = checkState(action, 'resume', ['paused', 'stopped'])
       return { ...rest, state: 'running' }
     })
   }
@@ -113,7 +117,7 @@ export class Bulk {
       action.state === 'cancelled'
         ? action
         : {
-            ...check(action, 'cancel', ['planned', 'running', 'paused', 'stopped']),
+            ...checkState(action, 'cancel', ['planned', 'running', 'paused', 'stopped']),
             state: 'cancelled',
             endedAt: this.#now(),
           },
@@ -174,8 +178,8 @@ export class Bulk {
     return action
   }
 
-  #checkPlanned(action: StoredAction): void {
-    check(action, 'run', ['planned'])
+  #checkPlanned(action: StoredAction, verb: 'approve' | 'run'): void {
+    checkState(action, verb, ['planned'])
     if (this.#now() >= action.expiresAt)
       throw new RedriveError(
         'PLAN_EXPIRED',
@@ -188,7 +192,11 @@ export class Bulk {
   }
 }
 
-function check(action: StoredAction, verb: string, states: readonly BulkState[]): StoredAction {
+function checkState(
+  action: StoredAction,
+  verb: string,
+  states: readonly BulkState[],
+): StoredAction {
   if (states.includes(action.state)) return action
   throw new RedriveError(
     'ILLEGAL_MOVE',
