@@ -16,6 +16,7 @@ export interface Sizes {
   concurrent: number
   bulk: number
   drain: number
+  bulkAction: number
   smallBacklog: number
   largeBacklog: number
   growth: number
@@ -32,6 +33,7 @@ export const fullSizes: Sizes = {
   concurrent: 30_000,
   bulk: 100_000,
   drain: 100_000,
+  bulkAction: 100_000,
   smallBacklog: 10_000,
   largeBacklog: 1_000_000,
   growth: 5_000,
@@ -47,6 +49,7 @@ export const quickSizes: Sizes = {
   concurrent: 8_000,
   bulk: 10_000,
   drain: 10_000,
+  bulkAction: 10_000,
   smallBacklog: 2_000,
   largeBacklog: 50_000,
   growth: 2_000,
@@ -126,7 +129,7 @@ export interface Result {
   store: StoreKind | MailboxKind | 'none'
   what: string
   value: number
-  unit: '/s' | 'x' | 'ms' | 'µs' | ''
+  unit: '/s' | 'x' | 'ms' | 'µs' | 'B' | ''
   target?: { atLeast: number } | { atMost: number }
   met?: boolean
 }

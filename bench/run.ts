@@ -11,6 +11,7 @@ import {
   type Result,
   type Sizes,
 } from './harness.ts'
+import { bulk } from './workloads/bulk.ts'
 import { executor } from './workloads/executor.ts'
 import { loops } from './workloads/loops.ts'
 import { mailboxes } from './workloads/mailboxes.ts'
@@ -23,6 +24,7 @@ import { workers } from './workloads/workers.ts'
 const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
   throughput,
   standing: backlog,
+  bulk,
   workers,
 }
 
@@ -131,5 +133,6 @@ function formatTable(rows: Result[]): string {
 function formatValue(value: number, unit: Result['unit']): string {
   if (unit === 'x') return `${value.toFixed(2)}×`
   if (unit === 'ms' || unit === 'µs') return `${value.toFixed(2)} ${unit}`
+  if (unit === 'B') return `${Math.round(value)} B`
   return `${Math.round(value)}${unit}`
 }

@@ -34,6 +34,7 @@ export type RedriveEvent =
   | { type: 'stuck'; letter: DeadLetter; overdueMs: number }
   /** Any change of a stored letter, after the more specific event. */
   | { type: 'changed'; letter: DeadLetter; change: Change }
+  /** Letters were removed by a person: one of them, or a part of many, without `letter`. */
   | { type: 'removed'; count: number; by: string; letter?: DeadLetter }
   /** A sweep changed letters. Sweeps that change nothing emit no event. */
   | { type: 'swept'; archived: number; removed: number; parked: number }

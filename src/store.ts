@@ -120,7 +120,8 @@ export interface Store {
   /**
    * Makes the same move on many letters, each atomically, as `apply` does with a guard by version.
    * Returns results in the same order. `conflict`: the letter has another version, is leased, or
-   * its state has no move. `missing`: no such letter.
+   * its state has no move. `missing`: no such letter. Of several entries of one letter only the
+   * first counts: the others are conflicts, whatever their version.
    */
   applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]>
 

@@ -3,6 +3,7 @@ import { whyEditRefused, type EditRules } from '../check/edit-rules.ts'
 import { checkRemoval } from '../check/filter.ts'
 import { checkKeys, checkOneOf } from '../check/keys.ts'
 import { patchPayload } from '../check/patch-payload.ts'
+import { checkBy, checkNote } from '../check/text.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
@@ -22,7 +23,7 @@ import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import { understand } from '../policy/judge.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { Store } from '../store.ts'
-import { checkActor, checkRetry, readNote, type RetryOptions } from './action-input.ts'
+import { readRetryOptions, type RetryOptions } from './action-input.ts'
 import {
   readEdit,
   createUndoEdit,
@@ -82,12 +83,12 @@ export class Admin {
 
   /** Makes a letter due, now or at `at`. With `wait` it resolves after the next run. */
   async retry(id: string, by: string, options: RetryOptions): Promise<DeadLetter> {
-    const { at, wait, signal } = checkRetry(options)
+    const { at = '', wait, signal } = readRetryOptions(options)
     signal?.throwIfAborted()
-    const dueMs = at === undefined ? 0 : new Date(at).getTime()
-    const retryAt = toTimestamp(Math.max(dueMs, this.#options.clock.now()))
-    const letter = await this.#act(id, 'retry', by, (now, mover) =>
-      moves.retry(now, mover, retryAt),
+    const now = toTimestamp(this.#options.clock.now())
+    const retryAt = at > now ? at : now
+    const letter = await this.#act(id, 'retry', by, (before, mover) =>
+      moves.retry(before, mover, retryAt),
     )
     return wait ? waitForRun(letter, { ...this.#options, signal }) : letter
   }
@@ -133,7 +134,7 @@ export class Admin {
    */
   async replay(id: string, by: string, options: LetterReplayOptions): Promise<DeadLetter> {
     checkKeys('replay options', options, ['to'])
-    checkActor(by)
+    const actor = checkBy(by)
     let letter = await this.#load(id)
     this.#checkMove('replay', letter)
     const { repairRulesFor, createFixCheck } = this.#options
@@ -145,7 +146,7 @@ export class Admin {
     const outcome = await this.#options.publish(letter, options.to)
     const { version } = letter.payload
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
-      const { change, now } = await this.#recordReplay(letter, by, outcome)
+      const { change, now } = await this.#recordReplay(letter, actor, outcome)
       if (now) {
         this.#options.hub.emitChange(now, change)
         return now
@@ -186,8 +187,8 @@ export class Admin {
 
   /** Adds a note to the history. */
   async note(id: string, text: string, by: string): Promise<DeadLetter> {
-    const note = readNote(text)
-    return this.#act(id, 'note', by, (letter, mover) => moves.note(letter, mover), note)
+    checkNote(text)
+    return this.#act(id, 'note', by, (letter, mover) => moves.note(letter, mover), text)
   }
 
   archive(id: string, by: string): Promise<DeadLetter> {
@@ -250,7 +251,7 @@ export class Admin {
 
   async remove(id: string, by: string): Promise<DeadLetter> {
     const { store, hub } = this.#options
-    checkActor(by)
+    const actor = checkBy(by)
     const letter = await this.#load(id)
     this.#checkMove('remove', letter)
     if ((await store.remove({ ids: [id] })) === 0)
@@ -258,7 +259,7 @@ export class Admin {
         'VERSION_CONFLICT',
         `letter ${id} was claimed by a worker or removed by someone else: read it again`,
       )
-    hub.emit({ type: 'removed', count: 1, by, letter })
+    hub.emit({ type: 'removed', count: 1, by: actor, letter })
     // If this fails, the sweep removes the rest.
     await removeEdits(store, id)
     return letter
@@ -276,6 +277,7 @@ export class Admin {
   async clear(filter: LetterFilter, confirm: number, by: string): Promise<number> {
     const { store, hub } = this.#options
     checkRemoval(filter)
+    const actor = checkBy(by)
     const counts = await store.tally('state', filter)
     const count = [...counts].reduce(
       (sum, [state, letters]) => sum + (state === 'retrying' ? 0 : letters),
@@ -287,7 +289,7 @@ export class Admin {
         `${count} letters match and would be removed permanently: set confirm to ${count}, got ${confirm}`,
       )
     const removed = await store.remove(filter)
-    hub.emit({ type: 'removed', count: removed, by })
+    hub.emit({ type: 'removed', count: removed, by: actor })
     return removed
   }
 
@@ -324,13 +326,14 @@ export class Admin {
   async #act(
     id: string,
     move: Move,
-    actor: string,
+    by: string,
     decide: (letter: DeadLetter, mover: moves.Mover) => moves.Change | Promise<moves.Change>,
-    note?: string,
+    given?: string,
     onConflict?: (letter: DeadLetter) => Promise<void>,
   ): Promise<DeadLetter> {
     const { store, clock, hub } = this.#options
-    checkActor(actor, note)
+    const actor = checkBy(by)
+    const note = given === undefined || given === '' ? undefined : checkNote(given)
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const letter = await this.#load(id)
       this.#checkMove(move, letter)

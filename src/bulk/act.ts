@@ -14,6 +14,7 @@ import {
 import type { FixCheck } from '../letter/replay-safety.ts'
 import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
+import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
 import { isMarkedBy, noteOf, type BulkAction, type PlannedLetter } from '../letter/bulk-action.ts'
 import { editOf, errorText, type EditContext } from './edit.ts'
@@ -28,6 +29,7 @@ export interface ActContext
     > {
   store: Store
   clock: Clock
+  hub: ObserverHub
   /** Publishes a letter to its source, or to the mailbox `to`. */
   publish: (letter: DeadLetter, to?: string) => Promise<ReplayOutcome>
   /** Creates a check against the groups as they are when it is first used. */
@@ -35,7 +37,7 @@ export interface ActContext
 }
 
 /** Without an outcome: the action has to act on the letter again. */
-type Acted = Pick<PlannedLetter, 'outcome' | 'error'>
+type ActResult = Pick<PlannedLetter, 'outcome' | 'error'>
 
 /**
  * Acts on letters of a plan, and returns them with their outcomes, in the same order. A letter
@@ -57,7 +59,7 @@ function outcomesOf(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   switch (action.action) {
     case 'retry':
       return retryAll(context, action, letters)
@@ -74,7 +76,7 @@ function outcomesOf(
     case 'undo':
       return undoEach(context, action, letters)
     case 'remove':
-      return removeAll(context, letters)
+      return removeAll(context, action, letters)
     case 'replay':
       return replayEach(context, action, letters)
   }
@@ -96,12 +98,12 @@ async function retryAll(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const { store, repairRulesFor, createFixCheck } = context
   const needsFix = Object.keys(action.queues).some((queue) => repairRulesFor?.(queue).requireFix)
   if (!needsFix) return moveAll(context, action, 'retry', letters)
   const whyUnfixed = createFixCheck()
-  const acted = new Map<string, Acted>()
+  const acted = new Map<string, ActResult>()
   for (const letter of (await findUnchanged(store, letters)).values()) {
     const error = await whyUnfixed(letter)
     if (error !== undefined) acted.set(letter.id, { outcome: 'skipped', error })
@@ -118,10 +120,10 @@ async function moveAll(
   action: BulkAction,
   name: BulkMoveName,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const moves = bulkMovesFor(name, moverOf(context, action), dueAt(context, action))
   const results = await context.store.applyAll(letters, moves)
-  const done: Acted = { outcome: name === 'retry' ? 'waiting' : 'succeeded' }
+  const done: ActResult = { outcome: name === 'retry' ? 'waiting' : 'succeeded' }
   const conflicts = letters.filter((_, index) => results[index] === 'conflict')
   const explained = await explainConflicts(context, action, conflicts, done)
   return letters.map(({ id }, index) => {
@@ -130,7 +132,7 @@ async function moveAll(
   })
 }
 
-const removedMeanwhile: Acted = { outcome: 'skipped', error: 'it was removed after the plan' }
+const removedMeanwhile: ActResult = { outcome: 'skipped', error: 'it was removed after the plan' }
 
 /**
  * Why letters have another version than in the plan. A crash may have kept this action from
@@ -140,8 +142,8 @@ async function explainConflicts(
   { store }: ActContext,
   { id: actionId }: BulkAction,
   letters: readonly PlannedLetter[],
-  done: Acted,
-): Promise<Map<string, Acted>> {
+  done: ActResult,
+): Promise<Map<string, ActResult>> {
   const explained = new Map(letters.map(({ id }) => [id, removedMeanwhile]))
   for (const letter of await loadLetters(store, letters)) {
     explained.set(letter.id, isMarkedBy(actionId, letter) ? done : changedMeanwhile(letter))
@@ -149,7 +151,7 @@ async function explainConflicts(
   return explained
 }
 
-function changedMeanwhile({ state }: Pick<DeadLetter, 'state'>): Acted {
+function changedMeanwhile({ state }: Pick<DeadLetter, 'state'>): ActResult {
   return { outcome: 'skipped', error: `it changed after the plan and is ${state} now` }
 }
 
@@ -183,14 +185,14 @@ async function changeEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const { store } = context
   const mover = moverOf(context, action)
   const unchanged = await findUnchanged(store, letters)
   const changes = [...unchanged.values()].map((letter) => changeOf(action, letter, mover))
   const results = await store.apply(changes)
   const written = new Set(changes.filter((_, at) => results[at] === 'written').map(({ id }) => id))
-  const done: Acted = { outcome: 'succeeded' }
+  const done: ActResult = { outcome: 'succeeded' }
   const rest = letters.filter(({ id }) => !written.has(id))
   const explained = await explainConflicts(context, action, rest, done)
   return letters.map(({ id }) => explained.get(id) ?? done)
@@ -209,7 +211,7 @@ function editEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   return changePayloads(
     context,
     action,
@@ -225,7 +227,7 @@ async function undoEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const acted = await changePayloads(context, action, letters, async (letter, planned) => {
     const undo = await context.findUndo(letter, planned.editedVersion!)
     if ('refusal' in undo) return { outcome: 'skipped', error: undo.refusal }
@@ -244,11 +246,11 @@ async function changePayloads(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-  prepare: (letter: DeadLetter, planned: PlannedLetter) => Promise<Change | Acted>,
+  prepare: (letter: DeadLetter, planned: PlannedLetter) => Promise<Change | ActResult>,
   onConflict?: (letter: DeadLetter) => Promise<void>,
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const { store } = context
-  const acted = new Map<string, Acted>()
+  const acted = new Map<string, ActResult>()
   for (let start = 0; start < letters.length; start += payloadPage) {
     const page = letters.slice(start, start + payloadPage)
     const loaded = new Map((await loadLetters(store, page)).map((letter) => [letter.id, letter]))
@@ -278,12 +280,15 @@ async function changePayloads(
 
 /** Removes the letters that have not changed since the plan. One that is gone has succeeded. */
 async function removeAll(
-  { store }: ActContext,
+  { store, hub }: ActContext,
+  { by }: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const unchanged = await findUnchanged(store, letters)
-  for (const [state, some] of Map.groupBy(unchanged.values(), (letter) => letter.state))
-    await store.remove({ ids: some.map(({ id }) => id), state })
+  for (const [state, some] of Map.groupBy(unchanged.values(), (letter) => letter.state)) {
+    const count = await store.remove({ ids: some.map(({ id }) => id), state })
+    if (count > 0) hub.emit({ type: 'removed', count, by })
+  }
   // A search index may lag behind; `get` does not.
   const kept = new Map((await loadLetters(store, letters)).map((letter) => [letter.id, letter]))
   return letters.map(({ id }) => {
@@ -300,7 +305,7 @@ async function replayEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const { store } = context
   const loaded = new Map((await loadLetters(store, letters)).map((letter) => [letter.id, letter]))
   const whyUnfixed = context.createFixCheck()
@@ -322,7 +327,7 @@ async function replayEach(
 const changedBeforeRecorded = 'it was published, but changed before that was recorded'
 
 interface Published {
-  acted: Acted
+  acted: ActResult
   change?: Change
 }
 

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { checkSchema, schemaFor } from '../check/issues.ts'
 import { readPatch } from '../check/patch-payload.ts'
+import { isTime, readTime, timeForm } from '../check/read-time.ts'
+import { checkBy, checkReason } from '../check/text.ts'
 import { RedriveError } from '../errors.ts'
 import type { JsonPatch } from '../letter/json-patch.ts'
 import { priorities } from '../letter/letter.ts'
-import { toTimestamp } from '../letter/time.ts'
 import {
   isDestructive,
   type BulkActionName,
@@ -56,11 +57,11 @@ const text = z.string().min(1).max(1000)
 const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time like 22:00')
 const tags = z.array(z.string().min(1).max(200)).min(1).max(100)
 
-const time = z.custom<string | Date>(isTime, 'must be an ISO-8601 timestamp or a Date')
+const time = z.custom<string | Date>(isTime, `must be ${timeForm}`)
 
 const schema = schemaFor<PlanOptions>({
-  by: text.optional(),
-  reason: text.optional(),
+  by: z.string().optional(),
+  reason: z.string().optional(),
   rate: z.number().positive().max(1_000_000).optional(),
   concurrency: z.int().min(1).max(1_000_000).optional(),
   startAt: time.optional(),
@@ -92,10 +93,6 @@ const schema = schemaFor<PlanOptions>({
   patch: z.custom<JsonPatch>(Array.isArray, 'must be an array of JSON Patch operations').optional(),
   transform: text.optional(),
 })
-
-function isTime(value: unknown): boolean {
-  return (typeof value === 'string' || value instanceof Date) && !Number.isNaN(+new Date(value))
-}
 
 function isTimeZone(timeZone: string): boolean {
   try {
@@ -135,11 +132,17 @@ export function readPlanOptions(action: BulkActionName, options: PlanOptions): R
   const limits: BulkLimits = {
     concurrency,
     ...(rate === undefined ? {} : { rate }),
-    ...(startAt === undefined ? {} : { startAt: toTimestamp(+new Date(startAt)) }),
+    ...(startAt === undefined ? {} : { startAt: readTime('startAt', startAt) }),
     ...(window === undefined ? {} : { window }),
     ...(canary ? { canary: { ...defaultCanary, ...(canary === true ? {} : canary) } } : {}),
   }
-  return { by, reason, input: readInput(action, options), limits, expiresInMs }
+  return {
+    by: by === undefined ? undefined : checkBy(by),
+    reason: reason === undefined ? undefined : checkReason(reason),
+    input: readInput(action, options),
+    limits,
+    expiresInMs,
+  }
 }
 
 function defaultConcurrencyOf(action: BulkActionName): number {
@@ -159,7 +162,7 @@ function readInput(action: BulkActionName, options: PlanOptions): BulkInput {
         )
   const { at, ...rest } = options
   const input: BulkInput = {
-    ...(at === undefined ? {} : { at: toTimestamp(+new Date(at)) }),
+    ...(at === undefined ? {} : { at: readTime('at', at) }),
     ...Object.fromEntries(
       own
         .filter((key) => key !== 'at' && rest[key] !== undefined)

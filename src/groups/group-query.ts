@@ -1,5 +1,7 @@
 import { checkFilter } from '../check/filter.ts'
 import { checkKeys, checkOneOf, describeValue, keysOf } from '../check/keys.ts'
+import { readTime } from '../check/read-time.ts'
+import { checkNote, checkText, maxName } from '../check/text.ts'
 import { RedriveError } from '../errors.ts'
 import {
   groupStatuses,
@@ -9,12 +11,11 @@ import {
   type ResolveGroupOptions,
 } from '../letter/group.ts'
 import type { LetterFilter } from '../letter/query.ts'
-import { isTimestamp, toTimestamp } from '../letter/time.ts'
 import type { GroupAction } from './life-cycle.ts'
 
+export { checkBy } from '../check/text.ts'
+
 const maxGroups = 100
-const maxText = 10_000
-const maxName = 200
 
 export interface GroupSearch {
   filter: Pick<LetterFilter, 'queue' | 'state'>
@@ -68,19 +69,10 @@ export function readIgnore(options: IgnoreGroupOptions): ActionOf<'ignore'> {
       throw invalid(`\`${name}\` must be a positive integer, got ${describeValue(value)}`)
   return {
     kind: 'ignore',
-    ...(until === undefined ? {} : { until: readTime(until) }),
+    ...(until === undefined ? {} : { until: readTime('until', until) }),
     ...(count === undefined ? {} : { count }),
     ...(rate === undefined ? {} : { rate }),
   }
-}
-
-function readTime(value: unknown): string {
-  const ms = value instanceof Date ? value.getTime() : NaN
-  if (!Number.isNaN(ms)) return toTimestamp(ms)
-  if (typeof value === 'string' && isTimestamp(value)) return value
-  const parsed = typeof value === 'string' && /^\d{4}-/.test(value) ? Date.parse(value) : NaN
-  if (!Number.isNaN(parsed)) return toTimestamp(parsed)
-  throw invalid(`\`until\` must be an ISO-8601 timestamp or a Date, got ${describeValue(value)}`)
 }
 
 export function readAssign(assignee: unknown): ActionOf<'assign'> {
@@ -89,12 +81,7 @@ export function readAssign(assignee: unknown): ActionOf<'assign'> {
 }
 
 export function readNote(text: unknown): ActionOf<'note'> {
-  return { kind: 'note', text: checkText('text', text, maxText) }
-}
-
-/** Checks the name of a person. */
-export function checkBy(by: unknown): string {
-  return checkText('by', by, maxName)
+  return { kind: 'note', text: checkNote(text) }
 }
 
 export function checkFingerprint(fingerprint: unknown): string {
@@ -105,14 +92,6 @@ export function checkFingerprints(thing: string, list: unknown): string[] {
   if (!Array.isArray(list) || list.length === 0)
     throw invalid(`\`${thing}\` must be a non-empty array of fingerprints`)
   return [...new Set(list.map(checkFingerprint))]
-}
-
-function checkText(thing: string, value: unknown, max: number): string {
-  if (typeof value !== 'string' || value === '')
-    throw invalid(`\`${thing}\` must be a non-empty string, got ${describeValue(value)}`)
-  if (value.length > max)
-    throw invalid(`\`${thing}\` must have at most ${max} characters, got ${value.length}`)
-  return value.toWellFormed()
 }
 
 function invalid(message: string): RedriveError {

@@ -194,6 +194,9 @@ describe('bad input', () => {
     ['a rate of 0', 'retry', {}, { rate: 0 }, 'plan option "rate"'],
     ['an option of another action', 'retry', {}, { to: 'x' }, 'belongs to replay'],
     ['a missing option', 'priority', {}, {}, 'priority needs the plan option priority'],
+    ['a number as start', 'retry', {}, { startAt: '5' }, '"startAt" must be a Date or an ISO-8601'],
+    ['a date that is none', 'retry', {}, { at: '2026-02-30T00:00:00Z' }, '"at" must be a Date or'],
+    ['a blank name', 'retry', {}, { by: ' ' }, '`by` must be a non-blank string'],
     ['a bad time window', 'retry', {}, { window: { from: '25:00', to: '1' } }, 'window'],
     [
       'a bad time zone',
@@ -289,12 +292,18 @@ describe('an action', () => {
     await bench.dlq.close()
   })
 
-  it('removes letters', async () => {
+  it('removes letters, and emits their number and the person', async () => {
     const bench = await aQueue()
-    const ids = await parkLetters(bench, 3)
-    const done = await planAndFinish(bench, 'remove', { queue: 'orders' })
-    expect(done.progress).toMatchObject({ succeeded: 3 })
-    expect(await bench.store.get(ids)).toEqual([])
+    const [changed, ...ids] = await parkLetters(bench, 4)
+    await bench.dlq.archive(ids[0]!)
+    const plan = await bench.dlq.plan('remove', { ids: [changed!, ...ids] }, by)
+    await bench.dlq.note(changed!, 'it changed after the plan')
+    const done = await finish(bench, plan)
+    expect(done.progress).toMatchObject({ succeeded: 3, skipped: 1 })
+    expect(await bench.store.get([changed!, ...ids])).toMatchObject([{ id: changed }])
+    const removed = bench.eventsOf('removed')
+    expect(removed.map(({ count }) => count).toSorted((a, b) => a - b)).toEqual([1, 2])
+    expect(new Set(removed.map((event) => event.by))).toEqual(new Set(['ada']))
     await bench.dlq.close()
   })
 

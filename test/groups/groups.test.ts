@@ -239,17 +239,17 @@ describe('groups', () => {
 
   it.each<[string, (dlq: DeadLetterQueue) => Promise<unknown>, string]>([
     ['resolve', (dlq) => dlq.resolveGroup('f', 'ada'), 'there is no group "f"'],
-    ['by', (dlq) => dlq.reopenGroup('f', ''), '`by` must be a non-empty string, got ""'],
+    ['by', (dlq) => dlq.reopenGroup('f', ''), '`by` must be a non-blank string, got ""'],
     [
       'key',
       (dlq) => dlq.resolveGroup('f', 'a', { version: '1' } as never),
       'unknown key "version"',
     ],
     ['count', (dlq) => dlq.ignoreGroup('f', 'a', { count: 0 }), '`count` must be a positive'],
-    ['until', (dlq) => dlq.ignoreGroup('f', 'a', { until: 'soon' }), '`until` must be an ISO-8601'],
-    ['note', (dlq) => dlq.noteGroup('f', 'a', 5 as never), '`text` must be a non-empty string'],
+    ['until', (dlq) => dlq.ignoreGroup('f', 'a', { until: 'soon' }), '`until` must be a Date or'],
+    ['note', (dlq) => dlq.noteGroup('f', 'a', 5 as never), '`note` must be a non-blank string'],
     ['others', (dlq) => dlq.mergeGroups('f', [], 'a'), 'there is no group "f"'],
-    ['group', (dlq) => dlq.group(5 as never), '`fingerprint` must be a non-empty string, got 5'],
+    ['group', (dlq) => dlq.group(5 as never), '`fingerprint` must be a non-blank string, got 5'],
     ['letter', (dlq) => dlq.explainGroup('x'), 'there is no letter x'],
   ])('reject bad input: %s', async (_, call, message) => {
     const { dlq } = await aQueue()
