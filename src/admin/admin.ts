@@ -50,6 +50,8 @@ export interface AdminOptions {
   pollMs: number
   /** Publishes a letter to its source, or to the mailbox `to`. */
   publish: (letter: DeadLetter, to?: string | Mailbox) => Promise<ReplayOutcome>
+  /** Gets every failed run whose change was written: the letter before it. Never throws. */
+  onFailedRun?: (letter: DeadLetter, change: moves.Change) => void
 }
 
 export interface LetterReplayOptions {
@@ -324,7 +326,7 @@ export class Admin {
     note?: string,
     onConflict?: (letter: DeadLetter) => Promise<void>,
   ): Promise<DeadLetter> {
-    const { store, clock, hub } = this.#options
+    const { store, clock, hub, onFailedRun } = this.#options
     checkActor(actor, note)
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const letter = await this.#load(id)
@@ -339,6 +341,7 @@ export class Admin {
       const [result] = await store.apply([change])
       if (result === 'written') {
         const now = moves.withChange(letter, change)
+        if (change.set.failure) onFailedRun?.(letter, change)
         hub.emitChange(now, change)
         return now
       }
