@@ -21,6 +21,8 @@ export interface Sizes {
   largeBacklog: number
   growth: number
   lookups: number
+  /** Groups that a large backlog is spread over. */
+  groups: number
   /** Messages through a mailbox, one at a time and concurrently. */
   sequentialMessages: number
   concurrentMessages: number
@@ -38,6 +40,7 @@ export const fullSizes: Sizes = {
   largeBacklog: 1_000_000,
   growth: 5_000,
   lookups: 500,
+  groups: 5_000,
   sequentialMessages: 1_000,
   concurrentMessages: 20_000,
 }
@@ -54,6 +57,7 @@ export const quickSizes: Sizes = {
   largeBacklog: 50_000,
   growth: 2_000,
   lookups: 100,
+  groups: 2_000,
   sequentialMessages: 200,
   concurrentMessages: 4_000,
 }

@@ -13,6 +13,7 @@ import {
 } from './harness.ts'
 import { bulk } from './workloads/bulk.ts'
 import { executor } from './workloads/executor.ts'
+import { groups } from './workloads/groups.ts'
 import { loops } from './workloads/loops.ts'
 import { mailboxes } from './workloads/mailboxes.ts'
 import { mailboxKinds, type MailboxKind } from './workloads/mailboxes/kinds.ts'
@@ -26,7 +27,11 @@ const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
   standing: backlog,
   bulk,
   workers,
+  groups,
 }
+
+/** Workloads that run unless others are named. */
+const defaultWorkloads = ['throughput', 'standing', 'workers']
 
 /** Workloads without a store. They run only when named. */
 const storeless: Record<string, (sizes: Sizes, on: MailboxKind[]) => Promise<Result[]>> = {
@@ -75,7 +80,7 @@ const onlyStoreless =
   named.length > 0 && chosen.length === 0 && (withMailboxes || kinds.length === 0)
 const selectedKinds = kinds.length > 0 ? kinds : (['sqlite'] as const)
 for (const kind of onlyStoreless ? [] : selectedKinds)
-  results.push(...(await measure(kind, chosen.length > 0 ? chosen : Object.keys(workloads))))
+  results.push(...(await measure(kind, chosen.length > 0 ? chosen : defaultWorkloads)))
 
 console.log(formatTable(results))
 if (values.json) {

@@ -66,13 +66,14 @@ export function assemble(
   const limitsFor = policyFor
   const shared = { store, clock, hub, classifierRules, fingerprints, backoffs, limitsFor }
   const groupRecords = new GroupRecords(store)
-  const groupTracker = new GroupTracker({ records: groupRecords, clock, hub })
+  const app = { host: hostname(), pid: process.pid, ...settings.app }
+  const groupTracker = new GroupTracker({ records: groupRecords, clock, hub, app })
   const capturer = new Capturer({
     ...shared,
     maxPayloadBytes,
     capacity,
     enabled: settings.capture,
-    app: { host: hostname(), pid: process.pid, ...settings.app },
+    app,
     rulesFor: policyFor,
     onStored: (letter) => groupTracker.add(letter),
   })
@@ -91,6 +92,7 @@ export function assemble(
     timeoutMsFor: (queue) => policies.of(queue).timeoutMs,
     queueFlow: policyFor,
     dependencyFlow: (dependency) => ownOf(settings.dependencies, dependency) ?? {},
+    onFailedRun: (letter, change) => groupTracker.addRun(letter, change),
   })
   const sweeper = new Sweeper({
     ...shared,
@@ -109,6 +111,7 @@ export function assemble(
     maxPayloadBytes,
     pollMs: settings.pollMs,
     publish: (letter, to) => routes.publish(letter, to),
+    onFailedRun: (letter, change) => groupTracker.addRun(letter, change),
   })
   return {
     store,

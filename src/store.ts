@@ -195,7 +195,10 @@ export interface StoredLetter {
 
 export type KeepResult = 'written' | 'conflict'
 
-/** What letters can be counted by. `source` is the kind of the source. */
+/**
+ * What letters can be counted by. `source` is the kind of the source. `groupState` is the state, a
+ * space, and the fingerprint.
+ */
 export const tallyKeys = [
   'state',
   'queue',
@@ -203,6 +206,7 @@ export const tallyKeys = [
   'priority',
   'policy',
   'group',
+  'groupState',
   'tag',
   'severity',
   'source',
@@ -266,15 +270,25 @@ export interface Records {
     value: Json,
     expectedVersion?: number,
   ): Promise<'written' | 'conflict'>
-  /** Records by id, ascending, after the given id. `limit` is an integer. Default: all. */
-  list(
-    kind: string,
-    options?: { prefix?: string; after?: string; limit?: number },
-  ): Promise<DocumentRecord[]>
+  /** Records by id, ascending. Default: all. */
+  list(kind: string, query?: RecordQuery): Promise<DocumentRecord[]>
   /** False if the record did not exist. */
   remove(kind: string, id: string): Promise<boolean>
   /** The kinds that have records, ascending. */
   kinds(): Promise<string[]>
+}
+
+export interface RecordQuery {
+  prefix?: string
+  /** Only records after this id. */
+  after?: string
+  /** An integer. */
+  limit?: number
+  /**
+   * Only records with these ids; ids without a record are left out. Together with another key it
+   * rejects with INVALID_INPUT.
+   */
+  ids?: readonly string[]
 }
 
 export interface DocumentRecord {

@@ -53,6 +53,8 @@ export interface AdminOptions {
   pollMs: number
   /** Publishes a letter to its source, or to the mailbox `to`. */
   publish: (letter: DeadLetter, to?: string | Mailbox) => Promise<ReplayOutcome>
+  /** Gets every failed run whose change was written: the letter before it. Never throws. */
+  onFailedRun?: (letter: DeadLetter, change: moves.Change) => void
 }
 
 export interface LetterReplayOptions {
@@ -331,7 +333,7 @@ export class Admin {
     given?: string,
     onConflict?: (letter: DeadLetter) => Promise<void>,
   ): Promise<DeadLetter> {
-    const { store, clock, hub } = this.#options
+    const { store, clock, hub, onFailedRun } = this.#options
     const actor = checkBy(by)
     const note = given === undefined || given === '' ? undefined : checkNote(given)
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
@@ -347,6 +349,7 @@ export class Admin {
       const [result] = await store.apply([change])
       if (result === 'written') {
         const now = moves.withChange(letter, change)
+        if (change.set.failure) onFailedRun?.(letter, change)
         hub.emitChange(now, change)
         return now
       }

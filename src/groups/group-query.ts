@@ -13,8 +13,6 @@ import {
 import type { LetterFilter } from '../letter/query.ts'
 import type { GroupAction } from './life-cycle.ts'
 
-export { checkBy } from '../check/text.ts'
-
 const maxGroups = 100
 
 export interface GroupSearch {

@@ -40,6 +40,12 @@ export function titleOf({ name, message }: Failure): string {
   return `${name}: ${message.split('\n', 1)[0]!.slice(0, maxTitle)}`
 }
 
+/** What is recorded of a failure. `deadLetteredAt` is the time of the failure. */
+export type TrackedFailure = Pick<
+  DeadLetter,
+  'id' | 'queue' | 'category' | 'failure' | 'fingerprint' | 'app' | 'deadLetteredAt'
+> & { tenant?: string | undefined }
+
 /** Collects the failures of a fingerprint in memory. `add` is on the path of every capture. */
 export class PendingGroup {
   #firstAt = ''
@@ -54,7 +60,7 @@ export class PendingGroup {
   readonly #hosts = new Map<string, Facet>()
   readonly #versions = new Map<string, Facet>()
 
-  add({ id, queue, category, failure, tenant, app, deadLetteredAt: at }: DeadLetter): void {
+  add({ id, queue, category, failure, tenant, app, deadLetteredAt: at }: TrackedFailure): void {
     if (this.#firstAt === '' || at < this.#firstAt) this.#firstAt = at
     if (at >= this.#lastAt) {
       this.#lastAt = at

@@ -4,6 +4,7 @@ import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
 import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
+import { passThrough } from '../../src/stores/pass-through.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter, fakeClock, type FakeClock } from '../../src/testing/index.ts'
 import { aQueue, forbidden, refused } from '../a-queue.ts'
@@ -161,6 +162,31 @@ describe('groups', () => {
     expect([await listed('open'), await listed('ignored')]).toEqual([[net], [disk]])
     expect((await dlq.groups({ status: ['resolved', 'ignored'] })).items).toHaveLength(1)
     expect((await dlq.groups()).items).toHaveLength(2)
+  })
+
+  it('are read with the same number of store calls for any number of groups', async () => {
+    const calls: string[] = []
+    const { dlq } = await aQueue({}, (clock) => {
+      const inner = memoryStore({ clock })
+      const list: Store['records']['list'] = (recordKind, query) => {
+        calls.push(`list ${recordKind}`)
+        return inner.records.list(recordKind, query)
+      }
+      const tally: Store['tally'] = (by, filter) => {
+        calls.push(`tally ${by}`)
+        return inner.tally(by, filter)
+      }
+      const get: Store['records']['get'] = (recordKind, id) => {
+        calls.push(`get ${recordKind}`)
+        return inner.records.get(recordKind, id)
+      }
+      return passThrough(inner, { tally, records: passThrough(inner.records, { get, list }) })
+    })
+    for (const word of ['disk', 'network', 'printer']) await enqueue(dlq, word)
+    await dlq.stop()
+    calls.length = 0
+    expect((await dlq.groups()).items).toHaveLength(3)
+    expect(calls).toEqual(['list group', 'tally group', 'tally groupState', 'list group-seen'])
   })
 
   it('derive what they can from letters without a record', async () => {
