@@ -92,7 +92,9 @@ export class Tokens {
 }
 
 /** The caller with the rights of a token. */
-function callerOf(token: Pick<TokenInfo, 'name' | 'role' | 'permissions' | keyof Scope>): Caller {
+export function callerOf(
+  token: Pick<TokenInfo, 'name' | 'role' | 'permissions' | keyof Scope>,
+): Caller {
   const { name, role, permissions = role ? permissionsOfRole[role] : [], queues, tenants } = token
   return {
     name,
@@ -112,7 +114,7 @@ function hashOf(secret: string): string {
 }
 
 /** Compares in constant time. */
-function isSame(one: string, other: string): boolean {
+export function isSame(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)]
   return a.length === b.length && timingSafeEqual(a, b)
 }
