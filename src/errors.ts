@@ -167,6 +167,38 @@ export const errorTable = {
     means:
       'The broker is unreachable or did not answer in time. The operation may or may not have been executed.',
   },
+  UNAUTHENTICATED: {
+    status: 401,
+    exit: 3,
+    retry: false,
+    means:
+      'The request to the server has no valid token or session. Create a token with redrive tokens create.',
+  },
+  FORBIDDEN: {
+    status: 403,
+    exit: 3,
+    retry: false,
+    means:
+      'The token does not have the permission or the scope that the request needs. The message names it.',
+  },
+  TOKEN_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'No token has this id. It may have been revoked.',
+  },
+  ROUTE_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'The server has no such address. See the API reference.',
+  },
+  TOO_MANY_REQUESTS: {
+    status: 429,
+    exit: 7,
+    retry: true,
+    means: 'The caller sends more requests than the server allows. Wait as Retry-After says.',
+  },
   CLOSED: {
     status: 500,
     exit: 9,

@@ -22,6 +22,7 @@ import { addReplay } from './commands/replay.ts'
 import { addRestore } from './commands/restore.ts'
 import { addRetry } from './commands/retry.ts'
 import { addReview } from './commands/review.ts'
+import { addServe } from './commands/serve.ts'
 import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
 import { addWork } from './commands/work.ts'
@@ -112,6 +113,7 @@ function createProgram(): Command {
     addImport,
     addExport,
     addCopy,
+    addServe,
     addWork,
     addPipeline,
     addConfig,

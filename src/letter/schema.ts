@@ -34,20 +34,22 @@ const stringRecord = z.custom<Record<string, string>>(
   'must be an object with string values',
 )
 
-const failure = z.strictObject({
-  name: string,
-  message: string,
-  code: string.exactOptional(),
-  status: z.int().exactOptional(),
-  retryAfterMs: ms.exactOptional(),
-  detail: string.exactOptional(),
-  hint: string.exactOptional(),
-  stack: string.exactOptional(),
-  get causes() {
-    return z.array(failure)
-  },
-  at: timestamp,
-})
+const failure = z
+  .strictObject({
+    name: string,
+    message: string,
+    code: string.exactOptional(),
+    status: z.int().exactOptional(),
+    retryAfterMs: ms.exactOptional(),
+    detail: string.exactOptional(),
+    hint: string.exactOptional(),
+    stack: string.exactOptional(),
+    get causes() {
+      return z.array(failure)
+    },
+    at: timestamp,
+  })
+  .meta({ id: 'Failure' })
 
 const payload = z.strictObject({
   bytes: z.base64(),
@@ -142,7 +144,7 @@ const historyEntry = z.strictObject({
   note: string.exactOptional(),
 })
 
-const letterSchema = z.strictObject({
+export const letterSchema = z.strictObject({
   id: named,
   version: z.int().positive(),
   epoch: count,

@@ -7,6 +7,7 @@ import {
   readPayloadVersions,
   type PayloadVersion,
 } from '../admin/payload-versions.ts'
+import type { Store } from '../store.ts'
 import {
   checkStatistics,
   readStatistics,
@@ -37,6 +38,11 @@ export class QueueInspection {
 
   protected get parts(): Parts {
     return this.#parts
+  }
+
+  /** The open store, for programs that keep records of their own beside the letters. */
+  get store(): Store {
+    return this.parts.store
   }
 
   async get(id: string): Promise<DeadLetter | undefined> {

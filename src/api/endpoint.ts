@@ -1,0 +1,52 @@
+import type { z } from 'zod'
+import type { Permission } from './permissions.ts'
+
+/**
+ * How the scope of a caller bounds an endpoint. `letter`: the letter with the `id` of the input
+ * must be in the scope. `filter`: the endpoint reads only letters in the scope. `queue`: the
+ * `queue` of the input must be in the scope. `all`: the endpoint is about the whole store, so that
+ * callers with a scope may not use it. `none`: it shows nothing of the store.
+ */
+type Bounds = 'letter' | 'filter' | 'queue' | 'all' | 'none'
+
+/**
+ * One endpoint: its route, its validation, who may call it, and what it returns. The server, the
+ * client and the OpenAPI document all come from the table of endpoints.
+ */
+export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unknown> {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** Keys of the input in braces are part of the path. */
+  path: `/${string}`
+  /** A heading of the reference. */
+  tag: string
+  /** One sentence for the reference. */
+  summary: string
+  /** `public`: everybody, without a token. `any`: every caller with a token. */
+  permission: Permission | 'public' | 'any'
+  bounds: Bounds
+  /**
+   * Strict. The keys that the path does not have come from the query of a GET or DELETE, and from
+   * the JSON body of other methods.
+   */
+  input: Input
+  output: z.ZodType<Output>
+  /** Status of a success. Default: 200. */
+  status?: 200 | 201 | 202
+}
+
+/** The keys of the input that the path has. */
+export function pathKeys(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, key]) => key!)
+}
+
+/** Whether the input is in the query, and not in the body. */
+export function hasQuery({ method }: Pick<Endpoint, 'method'>): boolean {
+  return method === 'GET' || method === 'DELETE'
+}
+
+/** Keeps the exact types of an endpoint. */
+export function endpoint<Input extends z.ZodObject, Output>(
+  given: Endpoint<Input, Output>,
+): Endpoint<Input, Output> {
+  return given
+}

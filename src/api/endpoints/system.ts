@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { endpoint } from '../endpoint.ts'
+import { permissions, roles } from '../permissions.ts'
+import { pausedQueue, statistics } from '../schemas/statistics.ts'
+
+const tag = 'System'
+const nothing = z.strictObject({})
+
+export const systemEndpoints = {
+  getLiveness: endpoint({
+    method: 'GET',
+    path: '/livez',
+    tag,
+    summary: 'Says that the process runs.',
+    permission: 'public',
+    bounds: 'none',
+    input: nothing,
+    output: z.strictObject({ ok: z.literal(true) }),
+  }),
+  getReadiness: endpoint({
+    method: 'GET',
+    path: '/readyz',
+    tag,
+    summary: 'Says whether the server can store letters. Status 503: it cannot.',
+    permission: 'public',
+    bounds: 'none',
+    input: nothing,
+    output: z.strictObject({ ok: z.literal(true) }),
+  }),
+  getCaller: endpoint({
+    method: 'GET',
+    path: '/api/me',
+    tag,
+    summary: 'Returns the name, the permissions and the scope of the caller.',
+    permission: 'any',
+    bounds: 'none',
+    input: nothing,
+    output: z.strictObject({
+      name: z.string(),
+      role: z.enum(roles).exactOptional(),
+      permissions: z.array(z.enum(permissions)),
+      queues: z.array(z.string()).exactOptional(),
+      tenants: z.array(z.string()).exactOptional(),
+    }),
+  }),
+  getStatistics: endpoint({
+    method: 'GET',
+    path: '/api/stats',
+    tag,
+    summary: 'Returns current counts, and totals since the store was created.',
+    permission: 'letter:read',
+    bounds: 'all',
+    input: nothing,
+    output: statistics,
+  }),
+  listPausedQueues: endpoint({
+    method: 'GET',
+    path: '/api/queues/paused',
+    tag: 'Queues',
+    summary: 'Lists the queues whose letters do not run until a person resumes them.',
+    permission: 'letter:read',
+    bounds: 'filter',
+    input: nothing,
+    output: z.array(pausedQueue),
+  }),
+  pauseQueue: endpoint({
+    method: 'POST',
+    path: '/api/queues/{queue}/pause',
+    tag: 'Queues',
+    summary: 'Pauses a queue for all workers.',
+    permission: 'queue:pause',
+    bounds: 'queue',
+    input: z.strictObject({ queue: z.string(), reason: z.string().min(1).max(1000) }),
+    output: pausedQueue,
+  }),
+  resumeQueue: endpoint({
+    method: 'POST',
+    path: '/api/queues/{queue}/resume',
+    tag: 'Queues',
+    summary: 'Lets a paused queue run again.',
+    permission: 'queue:pause',
+    bounds: 'queue',
+    input: z.strictObject({ queue: z.string() }),
+    output: z.strictObject({ resumed: z.boolean().describe('False: the queue was not paused.') }),
+  }),
+}

@@ -1,0 +1,19 @@
+// The client of the server, for browsers and Node.
+export {
+  createClient,
+  ProblemError,
+  type CallOptions,
+  type Client,
+  type ClientOptions,
+} from './client.ts'
+export { endpoints, type EndpointName, type InputOf, type OutputOf } from './endpoints.ts'
+export type { Problem } from './problem.ts'
+export {
+  permissions,
+  permissionsOfRole,
+  roles,
+  type Permission,
+  type Role,
+  type Scope,
+} from './permissions.ts'
+export type { LetterView, SummaryView } from './schemas/letter.ts'

@@ -1,0 +1,112 @@
+import { z } from 'zod'
+import { hasQuery, pathKeys, type Endpoint } from './endpoint.ts'
+import { endpointNames, endpointOf } from './endpoints.ts'
+import { problemSchema, problemType } from './problem.ts'
+
+type JsonObject = { [key: string]: unknown }
+
+/** The OpenAPI 3.1 document of the table of endpoints. */
+export function openApiDocument(version: string): JsonObject {
+  const paths: { [path: string]: JsonObject } = {}
+  const schemas = new Schemas()
+  schemas.add(problemSchema, 'output')
+  for (const name of endpointNames) {
+    const endpoint = endpointOf(name)
+    paths[endpoint.path] = {
+      ...paths[endpoint.path],
+      [endpoint.method.toLowerCase()]: operationOf(name, endpoint, schemas),
+    }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Redrive',
+      version,
+      description: 'Stores failed work, retries it, and lets people inspect, edit and replay it.',
+    },
+    components: {
+      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+      schemas: schemas.named,
+    },
+    security: [{ token: [] }],
+    paths,
+  }
+}
+
+function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): JsonObject {
+  const { tag, summary, permission, status = 200 } = endpoint
+  const input = schemas.add(endpoint.input, 'input') as {
+    properties?: JsonObject
+    required?: string[]
+  }
+  const { properties = {}, required = [] } = input
+  const inPath = pathKeys(endpoint.path)
+  const others = Object.keys(properties).filter((key) => !inPath.includes(key))
+  const parameter = (place: 'path' | 'query', key: string): JsonObject => {
+    const { description, ...schema } = properties[key] as JsonObject
+    return {
+      name: key,
+      in: place,
+      required: place === 'path' || required.includes(key),
+      ...(description === undefined ? {} : { description }),
+      schema,
+    }
+  }
+  const parameters = [
+    ...inPath.map((key) => parameter('path', key)),
+    ...(hasQuery(endpoint) ? others.map((key) => parameter('query', key)) : []),
+  ]
+  return {
+    operationId: name,
+    tags: [tag],
+    summary,
+    ...(permission === 'public' ? { security: [] } : {}),
+    ...(permission === 'public' || permission === 'any' ? {} : { 'x-permission': permission }),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(hasQuery(endpoint) || others.length === 0
+      ? {}
+      : { requestBody: bodyOf(properties, others, required) }),
+    responses: {
+      [status]: {
+        description: 'Success.',
+        content: { 'application/json': { schema: schemas.add(endpoint.output, 'output') } },
+      },
+      default: {
+        description: 'A problem (RFC 9457).',
+        content: { [problemType]: { schema: { $ref: '#/components/schemas/Problem' } } },
+      },
+    },
+  }
+}
+
+function bodyOf(properties: JsonObject, keys: string[], required: string[]): JsonObject {
+  const needed = keys.filter((key) => required.includes(key))
+  const schema = {
+    type: 'object',
+    properties: Object.fromEntries(keys.map((key) => [key, properties[key]])),
+    ...(needed.length > 0 ? { required: needed } : {}),
+    additionalProperties: false,
+  }
+  return { required: needed.length > 0, content: { 'application/json': { schema } } }
+}
+
+/** Schemas as JSON Schema. Those with an id are kept once, and the others refer to them. */
+class Schemas {
+  readonly named: { [id: string]: unknown } = {}
+
+  add(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
+    const json = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
+    const {
+      $schema: _,
+      $defs,
+      id,
+      ...rest
+    } = JSON.parse(
+      JSON.stringify(json).replaceAll('"#/$defs/', '"#/components/schemas/'),
+    ) as JsonObject & { id?: string; $defs?: JsonObject }
+    Object.assign(this.named, $defs)
+    if (id === undefined) return rest
+    this.named[id] = rest
+    return { $ref: `#/components/schemas/${id}` }
+  }
+}

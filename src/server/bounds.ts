@@ -1,0 +1,52 @@
+import type { Scope } from '../api/permissions.ts'
+import { contentFields, type FilterInput } from '../api/schemas/filter.ts'
+import { RedriveError } from '../errors.ts'
+import type { DeadLetter } from '../letter/letter.ts'
+import type { LetterFilter } from '../letter/query.ts'
+import type { Caller } from './caller.ts'
+import { mayReadContent } from './view.ts'
+
+/** Whether a letter is in the scope of a caller. */
+export function isInScope(
+  { queues, tenants }: Scope,
+  { queue, tenant }: Pick<DeadLetter, 'queue' | 'tenant'>,
+): boolean {
+  return (
+    (queues === undefined || queues.includes(queue)) &&
+    (tenants === undefined || (tenant !== undefined && tenants.includes(tenant)))
+  )
+}
+
+/**
+ * The filter without letters outside the scope. Rejects fields whose result would tell a caller
+ * without `payload:read` what payloads and errors contain.
+ */
+export function boundFilter<F extends LetterFilter | FilterInput>(filter: F, caller: Caller): F {
+  const field = contentFields.find((name) => filter[name] !== undefined)
+  if (field !== undefined && !mayReadContent(caller))
+    throw new RedriveError(
+      'FORBIDDEN',
+      `${caller.name} may not filter by ${field}: it needs the permission payload:read`,
+    )
+  const { queues, tenants } = caller.scope
+  return {
+    ...filter,
+    ...(queues === undefined ? {} : { queue: intersect(filter.queue, queues) }),
+    ...(tenants === undefined ? {} : { tenant: tenantOf(filter.tenant, tenants) }),
+  }
+}
+
+function intersect(wanted: string | string[] | undefined, allowed: readonly string[]): string[] {
+  if (wanted === undefined) return [...allowed]
+  const list = Array.isArray(wanted) ? wanted : [wanted]
+  return list.filter((one) => allowed.includes(one))
+}
+
+function tenantOf(wanted: string | undefined, allowed: readonly string[]): string {
+  if (wanted !== undefined && allowed.includes(wanted)) return wanted
+  if (wanted === undefined && allowed.length === 1) return allowed[0]!
+  throw new RedriveError(
+    'FORBIDDEN',
+    `the token is limited to the tenants ${allowed.join(', ')}: filter by one of them with \`tenant\``,
+  )
+}

@@ -1,0 +1,18 @@
+import type { EndpointName, OutputOf, ReadInputOf } from '../../api/endpoints.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
+import type { DeadLetterQueue } from '../../queue/queue.ts'
+import type { Caller } from '../caller.ts'
+import type { Tokens } from '../tokens.ts'
+
+/** What handlers get besides their input. */
+export interface Context {
+  dlq: DeadLetterQueue
+  tokens: Tokens
+  caller: Caller
+  /** The letter of the input, for endpoints whose bounds are `letter`. */
+  letter: DeadLetter
+}
+
+export type Handlers<N extends EndpointName = EndpointName> = {
+  [K in N]: (input: ReadInputOf<K>, context: Context) => Promise<OutputOf<K>> | OutputOf<K>
+}

@@ -1,0 +1,38 @@
+import type { systemEndpoints } from '../../api/endpoints/system.ts'
+import { RedriveError } from '../../errors.ts'
+import type { Handlers } from './handler.ts'
+
+export const systemHandlers: Handlers<keyof typeof systemEndpoints> = {
+  getLiveness: () => ({ ok: true }),
+
+  async getReadiness(_, { dlq }) {
+    const { ok } = await dlq.health()
+    if (ok) return { ok }
+    throw new RedriveError('STORE_UNAVAILABLE', 'the store is unreachable or cannot write')
+  },
+
+  getCaller(_, { caller }) {
+    const { name, role, permissions, scope } = caller
+    return {
+      name,
+      ...(role === undefined ? {} : { role }),
+      permissions: [...permissions],
+      ...(scope.queues ? { queues: [...scope.queues] } : {}),
+      ...(scope.tenants ? { tenants: [...scope.tenants] } : {}),
+    }
+  },
+
+  getStatistics: (_, { dlq }) => dlq.stats(),
+
+  async listPausedQueues(_, { dlq, caller }) {
+    const { queues } = caller.scope
+    const paused = await dlq.pausedQueues()
+    return queues ? paused.filter(({ queue }) => queues.includes(queue)) : paused
+  },
+
+  pauseQueue: ({ queue, reason }, { dlq, caller }) => dlq.pauseQueue(queue, caller.name, reason),
+
+  async resumeQueue({ queue }, { dlq, caller }) {
+    return { resumed: await dlq.resumeQueue(queue, caller.name) }
+  },
+}

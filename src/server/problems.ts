@@ -1,0 +1,37 @@
+import type { Problem } from '../api/problem.ts'
+import { errorTable, RedriveError, type ErrorCode } from '../errors.ts'
+
+/** Errors of fastify and their codes here. */
+const codeOfStatus: { [status: number]: ErrorCode } = {
+  400: 'INVALID_INPUT',
+  404: 'ROUTE_NOT_FOUND',
+  413: 'TOO_LARGE',
+  415: 'INVALID_INPUT',
+  429: 'TOO_MANY_REQUESTS',
+}
+
+/**
+ * The response to an error. The text of an unexpected error stays in the log: it may contain
+ * anything.
+ */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof RedriveError) return problemOf(error.code, error.message)
+  const { statusCode, message } = error as { statusCode?: number; message?: string }
+  const code = statusCode === undefined ? undefined : codeOfStatus[statusCode]
+  if (code !== undefined && statusCode !== undefined)
+    return { ...problemOf(code, message ?? 'the request is invalid'), status: statusCode }
+  return {
+    type: 'about:blank',
+    title: 'Internal error',
+    status: 500,
+    detail: 'the server failed unexpectedly: see its log',
+    code: 'INTERNAL',
+    retry: true,
+  }
+}
+
+function problemOf(code: ErrorCode, detail: string): Problem {
+  const { status, retry, means } = errorTable[code]
+  const title = means.slice(0, means.indexOf('.') + 1)
+  return { type: `urn:redrive:error:${code}`, title, status, detail, code, retry }
+}

@@ -1,0 +1,151 @@
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
+import type { Endpoint } from '../api/endpoint.ts'
+import { openApiDocument } from '../api/openapi.ts'
+import { problemType } from '../api/problem.ts'
+import { RedriveError } from '../errors.ts'
+import type { DeadLetter } from '../letter/letter.ts'
+import type { DeadLetterQueue } from '../queue/queue.ts'
+import { isInScope } from './bounds.ts'
+import { checkAccess, type Caller } from './caller.ts'
+import type { Context, Handlers } from './handlers/handler.ts'
+import { letterHandlers } from './handlers/letters.ts'
+import { systemHandlers } from './handlers/system.ts'
+import { readInput } from './input.ts'
+import { toProblem } from './problems.ts'
+import type { Tokens } from './tokens.ts'
+
+export interface ServerOptions {
+  dlq: DeadLetterQueue
+  tokens: Tokens
+  /** The caller of a token that is not in the store. */
+  identify?: (token: string) => Caller | undefined
+  version: string
+  /** Reports an unexpected error. */
+  onError: (error: unknown, route: string) => void
+}
+
+/** Limits of a request. A larger or slower one is rejected. */
+const maxBodyBytes = 10 * 1024 * 1024
+const requestTimeoutMs = 30_000
+const maxParamLength = 2000
+
+const handlers: Handlers = { ...letterHandlers, ...systemHandlers }
+type AnyHandler = (input: unknown, context: Context) => unknown
+
+/** The HTTP server over the table of endpoints. It listens after `listen`. */
+export function createServer(options: ServerOptions): FastifyInstance {
+  const app = Fastify({
+    bodyLimit: maxBodyBytes,
+    requestTimeout: requestTimeoutMs,
+    routerOptions: { maxParamLength },
+    forceCloseConnections: 'idle',
+    frameworkErrors: (error, _request, reply) => void sendProblem(reply, error),
+  })
+  app.addHook('onSend', async (_request, reply) => addSecurityHeaders(reply))
+  app.setErrorHandler((error, request, reply) => {
+    const problem = sendProblem(reply, error)
+    if (problem.status >= 500)
+      options.onError(error, `${request.method} ${request.routeOptions.url}`)
+    return reply
+  })
+  app.setNotFoundHandler((request, reply) => {
+    sendProblem(
+      reply,
+      new RedriveError('ROUTE_NOT_FOUND', `there is no ${request.method} ${pathOf(request)}`),
+    )
+    return reply
+  })
+  for (const name of endpointNames) addEndpoint(app, name, endpointOf(name), options)
+  const document = openApiDocument(options.version)
+  app.get('/api/openapi.json', () => document)
+  return app
+}
+
+function addEndpoint(
+  app: FastifyInstance,
+  name: EndpointName,
+  endpoint: Endpoint,
+  options: ServerOptions,
+): void {
+  const handler = handlers[name] as AnyHandler
+  app.route({
+    method: endpoint.method,
+    url: endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    handler: async (request, reply) => {
+      const caller = endpoint.permission === 'public' ? undefined : await identify(request, options)
+      checkAccess(caller, name, endpoint)
+      const input = readInput(endpoint, {
+        params: request.params as { [key: string]: string },
+        query: new URL(request.url, 'http://server').searchParams,
+        body: request.body,
+      })
+      const { dlq, tokens } = options
+      const context = { dlq, tokens, caller } as Context
+      if (caller) await checkBounds(endpoint, input, context)
+      const output = await handler(input, context)
+      if (isLetter(output)) reply.header('etag', `"${output.version}"`)
+      return reply.code(endpoint.status ?? 200).send(output)
+    },
+  })
+}
+
+async function identify(
+  request: FastifyRequest,
+  { tokens, identify: known }: ServerOptions,
+): Promise<Caller | undefined> {
+  const [, token] = /^Bearer ([\w-]{1,200})$/.exec(request.headers.authorization ?? '') ?? []
+  if (token === undefined) return undefined
+  return known?.(token) ?? tokens.identify(token)
+}
+
+/**
+ * Rejects input outside the scope of the caller. A letter outside it looks as if it did not exist.
+ */
+async function checkBounds(
+  { bounds }: Endpoint,
+  input: { [key: string]: unknown },
+  context: Context,
+): Promise<void> {
+  const { dlq, caller } = context
+  const { queues } = caller.scope
+  if (bounds === 'letter') {
+    const id = input['id'] as string
+    const letter = await dlq.get(id)
+    if (!letter || !isInScope(caller.scope, letter))
+      throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
+    context.letter = letter
+  }
+  if (bounds === 'queue' && queues !== undefined && !queues.includes(input['queue'] as string))
+    throw new RedriveError(
+      'FORBIDDEN',
+      `${caller.name} is limited to the queues ${queues.join(', ')}`,
+    )
+}
+
+function isLetter(output: unknown): output is DeadLetter {
+  return (
+    typeof output === 'object' && output !== null && 'fingerprint' in output && 'version' in output
+  )
+}
+
+function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
+  const problem = toProblem(error)
+  if (problem.status === 401) reply.header('www-authenticate', 'Bearer')
+  if (problem.status === 429 || problem.status === 503) reply.header('retry-after', '1')
+  reply.code(problem.status).type(problemType).send(problem)
+  return problem
+}
+
+function addSecurityHeaders(reply: FastifyReply): void {
+  reply.headers({
+    'content-security-policy': "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cache-control': reply.getHeader('cache-control') ?? 'no-store',
+  })
+}
+
+function pathOf(request: FastifyRequest): string {
+  return request.url.split('?', 1)[0]!.slice(0, 200)
+}

@@ -1,0 +1,46 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { describe, expect, it } from 'vitest'
+import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
+import { pathKeys } from '../../src/api/endpoint.ts'
+import { openApiDocument } from '../../src/api/openapi.ts'
+
+const document = openApiDocument('1.2.3') as {
+  paths: { [path: string]: { [method: string]: { operationId: string; parameters?: object[] } } }
+  components: { schemas: { [name: string]: object } }
+}
+
+describe('openApiDocument', () => {
+  it('has an operation for every endpoint', () => {
+    const ids = Object.values(document.paths).flatMap((methods) =>
+      Object.values(methods).map(({ operationId }) => operationId),
+    )
+    expect(ids.toSorted()).toEqual(endpointNames.toSorted())
+  })
+
+  it('refers only to schemas that it has', () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)]
+    const known = Object.keys(document.components.schemas).map(
+      (name) => `#/components/schemas/${name}`,
+    )
+    expect(references.length).toBeGreaterThan(0)
+    for (const [, reference] of references) expect(known).toContain(reference)
+  })
+
+  it('has valid JSON Schemas', () => {
+    const ajv = new Ajv2020({ strict: false })
+    for (const schema of Object.values(document.components.schemas)) {
+      const { $defs: _, ...own } = schema as { $defs?: object }
+      expect(ajv.validateSchema(own)).toBe(true)
+    }
+  })
+})
+
+describe('endpoints', () => {
+  it.each(endpointNames)('%s has its path keys in its input, and a strict input', (name) => {
+    const { path, input, bounds } = endpointOf(name)
+    for (const key of pathKeys(path)) expect(Object.keys(input.shape)).toContain(key)
+    expect(input.safeParse({ nonsense: 1 }).success).toBe(false)
+    if (bounds === 'letter') expect(Object.keys(input.shape)).toContain('id')
+    if (bounds === 'queue') expect(Object.keys(input.shape)).toContain('queue')
+  })
+})

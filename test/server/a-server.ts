@@ -1,0 +1,55 @@
+import type { FastifyInstance } from 'fastify'
+import { createClient, type Client } from '../../src/api/client.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { createServer } from '../../src/server/server.ts'
+import { Tokens, type NewToken } from '../../src/server/tokens.ts'
+import type { QueueOptions } from '../../src/options/options.ts'
+import { memoryStore } from '../../src/stores/memory/memory.ts'
+import type { Store } from '../../src/store.ts'
+import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
+
+/** A server on a memory store that listens on a free port, and what tests need to call it. */
+export interface TestServer {
+  url: string
+  app: FastifyInstance
+  dlq: DeadLetterQueue
+  store: Store
+  clock: FakeClock
+  tokens: Tokens
+  /** Unexpected errors. A test that ends with one has found a bug. */
+  errors: unknown[]
+  /** A client with a new token. Default: an admin. */
+  client(token?: Partial<NewToken>): Promise<Client>
+  token(token?: Partial<NewToken>): Promise<string>
+  close(): Promise<void>
+}
+
+export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const dlq = await DeadLetterQueue.open(store, { clock, ...options })
+  const tokens = new Tokens({ store, clock })
+  const errors: unknown[] = []
+  const app = createServer({ dlq, tokens, version: '0', onError: (error) => errors.push(error) })
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  const token = async (given: Partial<NewToken> = {}): Promise<string> => {
+    const rights = given.permissions ? {} : { role: 'admin' as const }
+    const created = await tokens.create({ name: 'mia', createdBy: 'test', ...rights, ...given })
+    return created.token
+  }
+  return {
+    url,
+    app,
+    dlq,
+    store,
+    clock,
+    tokens,
+    errors,
+    token,
+    client: async (given) => createClient({ url, token: await token(given) }),
+    close: async () => {
+      await app.close()
+      await dlq.close()
+    },
+  }
+}
