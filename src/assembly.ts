@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { Admin } from './admin/admin.ts'
 import { removeOrphanedEdits } from './admin/edits.ts'
 import { PausedQueues } from './admin/paused-queues.ts'
+import { confirmReplays } from './admin/replay-confirmation.ts'
 import { Bulk, type BulkOptions } from './bulk/bulk.ts'
 import { removeOldActions } from './bulk/cleanup.ts'
 import { canEdit } from './bulk/edit.ts'
@@ -96,7 +97,7 @@ export function assemble(
     sweepMs,
     retentionFor: (queue) => policies.of(queue).retention,
     pausedQueues: () => pausedQueues.names(),
-    chores: [removeOrphanedEdits(), removeOldActions(), removeOldGroups()],
+    chores: [confirmReplays, removeOrphanedEdits(), removeOldActions(), removeOldGroups()],
   })
   const routes = new ReplayRoutes({ ...settings, clock, repairRulesFor: policyFor })
   const admin = new Admin({
@@ -127,7 +128,7 @@ export function assemble(
 }
 
 type BulkPartsOptions = Omit<BulkOptions, 'onActive' | 'editedValues'> &
-  Omit<BulkRunnerOptions, 'records' | 'publish' | 'canRun' | 'prepareEdit'>
+  Omit<BulkRunnerOptions, 'records' | 'publish' | 'canRun' | 'prepareEdit' | 'prepareReplays'>
 
 /** The planning and the running of bulk actions. */
 function bulkParts(
@@ -140,6 +141,7 @@ function bulkParts(
     records: new BulkRecords(options.store),
     publish: (letter, to) => routes.publish(letter, to),
     prepareEdit: (letter, edit, mover) => admin.prepareEdit(letter, edit, mover),
+    prepareReplays: (published) => admin.prepareReplays(published),
     canRun: ({ action, input }) => (action === 'replay' ? routes.hasAny : canEdit(options, input)),
   })
   const bulk = new Bulk({

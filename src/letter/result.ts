@@ -37,5 +37,6 @@ export function failedResultOf(value: unknown): FailedResult | undefined {
 }
 
 export type ReplayOutcome =
-  | { kind: 'published'; to: string }
+  /** `messageId`: the id of the published message, where the route knows it. */
+  | { kind: 'published'; to: string; messageId?: string }
   | { kind: 'limit'; replays: number; maxReplays: number }

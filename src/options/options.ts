@@ -61,6 +61,12 @@ export interface QueuePolicy extends FlowSettings {
    * Default: safe.
    */
   replay?: ReplaySafety
+  /**
+   * How long a replayed letter waits before it is resolved, to see whether its message dies again:
+   * until then it is parked with the reason `replayed`. At most 30 days. Default: 0, it is resolved
+   * at once.
+   */
+  confirmReplayMs?: number
 }
 
 /**
@@ -202,6 +208,7 @@ export const defaults = {
   timeoutMs: 5 * 60_000,
   lockedHeaders: [],
   replay: 'safe',
+  confirmReplayMs: 0,
   breaker: {},
   concurrency: {},
   queues: {},

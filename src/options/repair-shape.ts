@@ -7,6 +7,9 @@ const jsonSchema = z.record(z.string(), z.unknown()).superRefine((schema, issues
   if (why !== undefined) issues.addIssue(`must be a JSON Schema: ${why}`)
 })
 
+/** The longest wait for the confirmation of a replay. */
+const maxConfirmMs = 30 * 86_400_000
+
 /** Options of one queue that limit edits and replays. */
 export const repairShape = {
   lockedHeaders: z
@@ -22,5 +25,13 @@ export const repairShape = {
     .optional()
     .describe(
       'Whether letters may be replayed: safe, idempotent-key (only with an idempotency-key header), or never.',
+    ),
+  confirmReplayMs: z
+    .number()
+    .min(0)
+    .max(maxConfirmMs)
+    .optional()
+    .describe(
+      'How long a replayed letter waits before it is resolved, to see whether its message dies again. 0: it does not wait.',
     ),
 }

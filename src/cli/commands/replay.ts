@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { DeadLetter } from '../../letter/letter.ts'
 import type { QueueOptions } from '../../options/options.ts'
 import { addLetterAction } from '../letter-action.ts'
 import type { ConfigOptions } from '../open.ts'
@@ -8,7 +9,7 @@ export function addReplay(program: Command): void {
   const command: Command = addLetterAction(program, {
     name: 'replay',
     description: 'publish letters to their source mailbox again',
-    outcome: ({ state }) => (state === 'parked' ? 'parked at the replay limit' : 'published again'),
+    outcome: describeOutcome,
     queueOptions: replayOptions,
     run: (dlq, id, by) => {
       const { to } = command.opts<{ to?: string }>()
@@ -25,7 +26,14 @@ export function addReplay(program: Command): void {
   )
 }
 
-/** The mailboxes and the replay limit of the configuration. */
+function describeOutcome({ state, reason }: Pick<DeadLetter, 'state' | 'reason'>): string {
+  if (state !== 'parked') return 'published again'
+  return reason === 'replayed'
+    ? 'published again, waiting for confirmation'
+    : 'parked at the replay limit'
+}
+
+/** The mailboxes and the rules for replays of the configuration. */
 export async function replayOptions(options: ConfigOptions): Promise<QueueOptions> {
   const [{ examineConfig }, { invalidConfig }, { sourcesOf }] = await Promise.all([
     import('../../config/load.ts'),
@@ -38,9 +46,13 @@ export async function replayOptions(options: ConfigOptions): Promise<QueueOption
   return pickReplayOptions(examined.options)
 }
 
-function pickReplayOptions({ mailboxes, maxReplays }: QueueOptions): QueueOptions {
+function pickReplayOptions(options: QueueOptions): QueueOptions {
+  const { mailboxes, maxReplays, replay, confirmReplayMs, queues } = options
   return {
     ...(mailboxes === undefined ? {} : { mailboxes }),
     ...(maxReplays === undefined ? {} : { maxReplays }),
+    ...(replay === undefined ? {} : { replay }),
+    ...(confirmReplayMs === undefined ? {} : { confirmReplayMs }),
+    ...(queues === undefined ? {} : { queues }),
   }
 }
