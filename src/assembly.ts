@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { Admin } from './admin/admin.ts'
 import { removeUnusedEdit, removeEditOf, removeOrphanedEdits } from './admin/edits.ts'
 import { PausedQueues } from './admin/paused-queues.ts'
+import { confirmReplays } from './admin/replay-confirmation.ts'
 import { findUndo } from './admin/undo.ts'
 import { Bulk, type BulkOptions } from './bulk/bulk.ts'
 import { removeOldActions } from './bulk/cleanup.ts'
@@ -100,7 +101,7 @@ export function assemble(
     sweepMs,
     retentionFor: (queue) => policies.of(queue).retention,
     pausedQueues: () => pausedQueues.names(),
-    chores: [removeOrphanedEdits(), removeOldActions(), removeOldGroups()],
+    chores: [confirmReplays, removeOrphanedEdits(), removeOldActions(), removeOldGroups()],
   })
   const createFixCheck = fixChecks(groupRecords, settings.app.version, policyFor)
   const repair = { repairRulesFor: policyFor, createFixCheck }
@@ -140,6 +141,7 @@ type BulkPartsOptions = Omit<BulkOptions, 'onActive' | 'editedValues' | 'findUnd
     | 'publish'
     | 'canRun'
     | 'prepareEdit'
+    | 'prepareReplays'
     | 'removeUnusedEdit'
     | 'findUndo'
     | 'removeSavedEdit'
@@ -163,6 +165,7 @@ function bulkParts(
     publish: (letter, to) => routes.publish(letter, to),
     prepareEdit: (letter, edit, mover) => admin.prepareEdit(letter, edit, mover),
     removeUnusedEdit: (letter) => removeUnusedEdit(store, letter),
+    prepareReplays: (published) => admin.prepareReplays(published),
     canRun: ({ action, input }) => (action === 'replay' ? routes.hasAny : canEdit(options, input)),
   })
   const bulk = new Bulk({

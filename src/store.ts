@@ -73,7 +73,7 @@ export interface Store {
 
   /**
    * Counts of all actions since the store was created, by action, queue and priority. Never reset.
-   * `countsOf` and `countsOfCapture` of `letter/moves.ts` define how a change and a new letter are
+   * `countsOf` and `countsOfCapture` of `letter/counts.ts` define how a change and a new letter are
    * counted.
    */
   totals(): Promise<Total[]>

@@ -7,7 +7,6 @@ import { checkBy, checkNote } from '../check/text.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
-import { replaysOfLetter } from '../letter/lineage.ts'
 import { isLegal, moveTable, type Move } from '../letter/move-table.ts'
 import * as moves from '../letter/moves.ts'
 import type { LetterFilter } from '../letter/query.ts'
@@ -33,6 +32,7 @@ import {
   type ReadEdit,
 } from './edit-input.ts'
 import { findNewestEdit, removeEdit, removeEdits, removeUnusedEdit, saveEdit } from './edits.ts'
+import { prepareReplays, type PublishedLetter } from './replay-confirmation.ts'
 import { waitForRun } from './wait-for-run.ts'
 
 export interface AdminOptions {
@@ -45,7 +45,7 @@ export interface AdminOptions {
   /** Retry limits of a queue. */
   limitsFor: (queue: string) => RetryLimits
   /** Rules for edits and replays of a queue. */
-  repairRulesFor: (queue: string) => EditRules & { replay: ReplaySafety }
+  repairRulesFor: (queue: string) => EditRules & { replay: ReplaySafety; confirmReplayMs: number }
   /** Creates a check whether the groups of letters are fixed. */
   createFixCheck: () => FixCheck
   maxPayloadBytes: number
@@ -172,19 +172,30 @@ export class Admin {
   ): Promise<{ change: moves.Change; now?: DeadLetter }> {
     const { store, clock } = this.#options
     const by = { at: toTimestamp(clock.now()), actor, guard: 'version' } as const
-    const change =
+    const [change] =
       outcome.kind === 'published'
-        ? moves.replay(
-            letter,
-            { ...by, note: `published to ${outcome.to}` },
-            replaysOfLetter(letter) + 1,
-          )
-        : moves.parkAtReplayLimit(letter, {
-            ...by,
-            note: `replayed ${outcome.replays} times, the limit is ${outcome.maxReplays} (maxReplays)`,
-          })
-    const [result] = await store.apply([change])
-    return result === 'written' ? { change, now: moves.withChange(letter, change) } : { change }
+        ? await this.prepareReplays([
+            {
+              letter,
+              messageId: outcome.messageId,
+              by: { ...by, note: `published to ${outcome.to}` },
+            },
+          ])
+        : [
+            moves.parkAtReplayLimit(letter, {
+              ...by,
+              note: `replayed ${outcome.replays} times, the limit is ${outcome.maxReplays} (maxReplays)`,
+            }),
+          ]
+    const [result] = await store.apply([change!])
+    return result === 'written'
+      ? { change: change!, now: moves.withChange(letter, change!) }
+      : { change: change! }
+  }
+
+  /** The changes that replays make, in the same order. */
+  prepareReplays(published: readonly PublishedLetter[]): Promise<moves.Change[]> {
+    return prepareReplays(this.#options, published)
   }
 
   /** Adds a note to the history. */

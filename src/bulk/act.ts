@@ -2,15 +2,7 @@ import type { Clock } from '../clock/clock.ts'
 import { hasCode, RedriveError } from '../errors.ts'
 import { bulkMovesFor, type BulkMoveName } from '../letter/bulk-moves.ts'
 import type { DeadLetter, LetterSummary } from '../letter/letter.ts'
-import { replaysOfLetter } from '../letter/lineage.ts'
-import {
-  edit,
-  parkAtReplayLimit,
-  replay,
-  restore,
-  type Change,
-  type Mover,
-} from '../letter/moves.ts'
+import { edit, parkAtReplayLimit, restore, type Change, type Mover } from '../letter/moves.ts'
 import type { FixCheck } from '../letter/replay-safety.ts'
 import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
@@ -34,6 +26,14 @@ export interface ActContext
   publish: (letter: DeadLetter, to?: string) => Promise<ReplayOutcome>
   /** Creates a check against the groups as they are when it is first used. */
   createFixCheck: () => FixCheck
+  /** The changes that replays make, in the same order. */
+  prepareReplays: (published: readonly PublishedLetter[]) => Promise<Change[]>
+}
+
+interface PublishedLetter {
+  letter: DeadLetter
+  messageId?: string | undefined
+  by: Mover
 }
 
 /** Without an outcome: the action has to act on the letter again. */
@@ -314,7 +314,10 @@ async function replayEach(
       publishOne(context, action, planned, loaded.get(planned.id), whyUnfixed),
     ),
   )
-  const changes = published.flatMap(({ change }) => change ?? [])
+  const changes = [
+    ...published.flatMap(({ change }) => change ?? []),
+    ...(await context.prepareReplays(published.flatMap(({ replayed }) => replayed ?? []))),
+  ]
   const results = await store.apply(changes)
   const conflicts = new Set(
     changes.filter((_, at) => results[at] !== 'written').map(({ id }) => id),
@@ -329,6 +332,7 @@ const changedBeforeRecorded = 'it was published, but changed before that was rec
 interface Published {
   acted: ActResult
   change?: Change
+  replayed?: PublishedLetter
 }
 
 async function publishOne(
@@ -350,15 +354,15 @@ async function publishOne(
   if (why !== undefined) return { acted: { outcome: 'skipped', error: why } }
   try {
     const outcome = await publish(letter, action.input.to)
-    const mover = moverOf(context, action)
+    const by = moverOf(context, action)
     if (outcome.kind === 'limit')
       return {
         acted: { outcome: 'failed', error: `it reached its replay limit (${outcome.maxReplays})` },
-        change: parkAtReplayLimit(letter, mover),
+        change: parkAtReplayLimit(letter, by),
       }
     return {
       acted: { outcome: sends > 1 ? 'indeterminate' : 'succeeded' },
-      change: replay(letter, mover, replaysOfLetter(letter) + 1),
+      replayed: { letter, messageId: outcome.messageId, by },
     }
   } catch (error) {
     const text = errorText(error)

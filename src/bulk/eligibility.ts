@@ -1,5 +1,6 @@
 import type { LetterSummary, State } from '../letter/letter.ts'
 import { replaysOfLetter } from '../letter/lineage.ts'
+import { confirmedAt } from '../letter/replay-confirmation.ts'
 import { whyReplayRefused, type ReplaySafety } from '../letter/replay-safety.ts'
 import { isLegal, moveTable, type Move } from '../letter/move-table.ts'
 import type { BulkActionName, BulkInput } from '../letter/bulk-action.ts'
@@ -42,6 +43,9 @@ export function whyIneligible(
   if (!isLegal(moveOfAction[action], state)) return `it is ${state}`
   if (corrupt !== undefined && action !== 'archive' && action !== 'park' && action !== 'remove')
     return 'its row cannot be read'
+  const confirmAt = confirmedAt(letter)
+  if (confirmAt !== undefined && (action === 'replay' || action === 'retry'))
+    return `it was replayed, and waits for confirmation until ${confirmAt}`
   if (action !== 'replay') return undefined
   if (replaysOfLetter(letter) >= maxReplays) return `it was replayed ${maxReplays} times already`
   const refusal = whyReplayRefused(letter, repairRulesFor?.(letter.queue).replay ?? 'safe')

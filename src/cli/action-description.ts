@@ -26,7 +26,7 @@ export interface LetterAction {
   usage?: string
   description: string
   /** The outcome for a letter, such as "archived". */
-  outcome: string | ((letter: Pick<DeadLetter, 'state'>) => string)
+  outcome: string | ((letter: Pick<DeadLetter, 'state' | 'reason'>) => string)
   /** Options of the queue that the action needs, from the configuration. */
   queueOptions?: (options: ConfigOptions) => Promise<QueueOptions>
   run: (dlq: DeadLetterQueue, id: string, by: string) => Promise<DeadLetter>
@@ -64,7 +64,7 @@ export async function askConfirmation({ name }: { name: string }, what: string):
 
 export function describeOutcome(
   { outcome }: LetterAction,
-  letter: Pick<DeadLetter, 'state'>,
+  letter: Pick<DeadLetter, 'state' | 'reason'>,
 ): string {
   return typeof outcome === 'string' ? outcome : outcome(letter)
 }

@@ -38,7 +38,8 @@ export function failedResultOf(value: unknown): FailedResult | undefined {
 }
 
 export type ReplayOutcome =
-  | { kind: 'published'; to: string }
+  /** `messageId`: the id of the published message, where the route knows it. */
+  | { kind: 'published'; to: string; messageId?: string }
   | { kind: 'limit'; replays: number; maxReplays: number }
 
 /** The payload that undoes an edit, or why it cannot be undone. */

@@ -67,6 +67,12 @@ export interface QueuePolicy extends FlowSettings {
    * `app.version` or an earlier version. Needs `app.version`. Default: false.
    */
   requireFix?: boolean
+  /**
+   * How long a replayed letter waits before it is resolved, to see whether its message dies again:
+   * until then it is parked with the reason `replayed`. At most 30 days. Default: 0, it is resolved
+   * at once.
+   */
+  confirmReplayMs?: number
 }
 
 /**
@@ -209,6 +215,7 @@ export const defaults = {
   lockedHeaders: [],
   replay: 'safe',
   requireFix: false,
+  confirmReplayMs: 0,
   breaker: {},
   concurrency: {},
   queues: {},

@@ -7,6 +7,9 @@ const jsonSchema = z.record(z.string(), z.unknown()).superRefine((schema, issues
   if (why !== undefined) issues.addIssue(`must be a JSON Schema: ${why}`)
 })
 
+/** The longest wait for the confirmation of a replay. */
+const maxConfirmMs = 30 * 86_400_000
+
 /** Options of one queue that limit edits and replays. */
 export const repairShape = {
   lockedHeaders: z
@@ -28,6 +31,14 @@ export const repairShape = {
     .optional()
     .describe(
       'True: letters are replayed, or retried by a bulk action, only once their group is resolved in app.version or an earlier version.',
+    ),
+  confirmReplayMs: z
+    .number()
+    .min(0)
+    .max(maxConfirmMs)
+    .optional()
+    .describe(
+      'How long a replayed letter waits before it is resolved, to see whether its message dies again. 0: it does not wait.',
     ),
 }
 

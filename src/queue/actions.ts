@@ -45,10 +45,11 @@ export class QueueActions extends QueueInspection {
 
   /**
    * Publishes the letter as it is now to its source, a mailbox or a topic, with its headers and its
-   * lineage, and resolves it. If the message fails there, it becomes another letter with one more
-   * replay. At `maxReplays` the letter is parked with the reason `replay-limit`. The message is
-   * published first and recorded then: a crash in between can publish it twice but never loses it.
-   * Rejects with NO_ROUTE if the source has no address or is unknown to this process.
+   * lineage, and resolves it, with `confirmReplayMs` later. If the message fails there, it becomes
+   * another letter with one more replay. At `maxReplays` the letter is parked with the reason
+   * `replay-limit`. The message is published first and recorded then: a crash in between can
+   * publish it twice but never loses it. Rejects with NO_ROUTE if the source has no address or is
+   * unknown to this process.
    */
   replay(id: string, by = 'operator', options: LetterReplayOptions = {}): Promise<DeadLetter> {
     return this.parts.admin.replay(id, by, options)

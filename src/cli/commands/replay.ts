@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { withoutUndefined } from '../../check/keys.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
 import type { QueueOptions, QueuePolicy } from '../../options/options.ts'
 import { addLetterAction } from '../letter-action.ts'
 import type { ConfigOptions } from '../open.ts'
@@ -9,7 +10,7 @@ export function addReplay(program: Command): void {
   const command: Command = addLetterAction(program, {
     name: 'replay',
     description: 'publish letters to their source mailbox again',
-    outcome: ({ state }) => (state === 'parked' ? 'parked at the replay limit' : 'published again'),
+    outcome: describeOutcome,
     queueOptions: replayOptions,
     run: (dlq, id, by) => {
       const { to } = command.opts<{ to?: string }>()
@@ -24,6 +25,13 @@ export function addReplay(program: Command): void {
     '--to <mailbox>',
     'another mailbox, by its name in mailboxes of the configuration',
   )
+}
+
+function describeOutcome({ state, reason }: Pick<DeadLetter, 'state' | 'reason'>): string {
+  if (state !== 'parked') return 'published again'
+  return reason === 'replayed'
+    ? 'published again, waiting for confirmation'
+    : 'parked at the replay limit'
 }
 
 /** The mailboxes, the replay limit and the rules of the configuration. */
@@ -69,7 +77,8 @@ function repairRulesOf({
   lockedHeaders,
   payloadSchema,
   replay,
+  confirmReplayMs,
   requireFix,
 }: QueuePolicy): QueuePolicy {
-  return withoutUndefined({ lockedHeaders, payloadSchema, replay, requireFix })
+  return withoutUndefined({ lockedHeaders, payloadSchema, replay, confirmReplayMs, requireFix })
 }
