@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { Admin } from './admin/admin.ts'
+import { Admin, type AdminOptions } from './admin/admin.ts'
 import { removeUnusedEdit, removeEditOf, removeOrphanedEdits } from './admin/edits.ts'
 import { PausedQueues } from './admin/paused-queues.ts'
 import { confirmReplays } from './admin/replay-confirmation.ts'
@@ -65,10 +65,13 @@ export function assemble(
   const capacity = capacityOf(settings)
   const policyFor = (queue: string): Settings => policies.of(queue)
   const limitsFor = policyFor
-  const shared = { store, clock, hub, classifierRules, fingerprints, backoffs, limitsFor }
   const groupRecords = new GroupRecords(store)
   const app = { host: hostname(), pid: process.pid, ...settings.app }
   const groupTracker = new GroupTracker({ records: groupRecords, clock, hub, app })
+  const onFailedRun: AdminOptions['onFailedRun'] = (letter, change) =>
+    groupTracker.addRun(letter, change)
+  const rules = { classifierRules, fingerprints, backoffs, limitsFor }
+  const shared = { store, clock, hub, ...rules, onFailedRun }
   const capturer = new Capturer({
     ...shared,
     maxPayloadBytes,
@@ -93,7 +96,6 @@ export function assemble(
     timeoutMsFor: (queue) => policies.of(queue).timeoutMs,
     queueFlow: policyFor,
     dependencyFlow: (dependency) => ownOf(settings.dependencies, dependency) ?? {},
-    onFailedRun: (letter, change) => groupTracker.addRun(letter, change),
   })
   const sweeper = new Sweeper({
     ...shared,
@@ -102,17 +104,6 @@ export function assemble(
     retentionFor: (queue) => policies.of(queue).retention,
     pausedQueues: () => pausedQueues.names(),
     chores: [confirmReplays, removeOrphanedEdits(), removeOldActions(), removeOldGroups()],
-  })
-  const createFixCheck = fixChecks(groupRecords, settings.app.version, policyFor)
-  const repair = { repairRulesFor: policyFor, createFixCheck }
-  const routes = new ReplayRoutes({ ...settings, ...repair, clock })
-  const admin = new Admin({
-    ...shared,
-    ...repair,
-    maxPayloadBytes,
-    pollMs: settings.pollMs,
-    publish: (letter, to) => routes.publish(letter, to),
-    onFailedRun: (letter, change) => groupTracker.addRun(letter, change),
   })
   return {
     store,
@@ -126,12 +117,43 @@ export function assemble(
     redelivery,
     sweeper,
     alerts: alertMonitor(store, settings, clock, hub),
-    admin,
-    ...bulkParts({ ...settings, ...shared, ...repair, worker }, routes, admin),
+    ...actionParts({ ...shared, settings, policyFor, groupRecords, worker }),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),
     groupTracker,
-    routes,
   }
+}
+
+type ActionPartsOptions = Omit<
+  AdminOptions,
+  'repairRulesFor' | 'createFixCheck' | 'maxPayloadBytes' | 'pollMs' | 'publish'
+> & {
+  settings: Settings
+  policyFor: (queue: string) => Settings
+  groupRecords: GroupRecords
+  worker: string
+}
+
+/** The actions of people, on one letter and on many. */
+function actionParts({
+  settings,
+  policyFor,
+  groupRecords,
+  worker,
+  ...shared
+}: ActionPartsOptions): Pick<Parts, 'admin' | 'bulk' | 'bulkRunner' | 'routes'> {
+  const { clock } = shared
+  const createFixCheck = fixChecks(groupRecords, settings.app.version, policyFor)
+  const repair = { repairRulesFor: policyFor, createFixCheck }
+  const routes = new ReplayRoutes({ ...settings, ...repair, clock })
+  const admin = new Admin({
+    ...shared,
+    ...repair,
+    maxPayloadBytes: settings.maxPayloadBytes,
+    pollMs: settings.pollMs,
+    publish: (letter, to) => routes.publish(letter, to),
+  })
+  const bulk = bulkParts({ ...settings, ...shared, ...repair, worker }, routes, admin)
+  return { admin, routes, ...bulk }
 }
 
 type BulkPartsOptions = Omit<BulkOptions, 'onActive' | 'editedValues' | 'findUndo'> &

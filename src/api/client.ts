@@ -23,10 +23,13 @@ export interface CallOptions {
   idempotencyKey?: string
 }
 
+/** Whether an input has no required keys. An empty input has the key type string. */
+type CanBeEmpty<T> = string extends keyof T ? true : Partial<T> extends T ? true : false
+
 /** A method for each endpoint. */
 export type Client = {
   [N in EndpointName]: (
-    ...args: Record<never, never> extends InputOf<N>
+    ...args: CanBeEmpty<InputOf<N>> extends true
       ? [input?: InputOf<N>, options?: CallOptions]
       : [input: InputOf<N>, options?: CallOptions]
   ) => Promise<OutputOf<N>>
