@@ -26,7 +26,7 @@ export interface CallOptions {
 /** A method for each endpoint. */
 export type Client = {
   [N in EndpointName]: (
-    ...args: Record<never, never> extends InputOf<N>
+    ...args: Record<string, never> extends InputOf<N>
       ? [input?: InputOf<N>, options?: CallOptions]
       : [input: InputOf<N>, options?: CallOptions]
   ) => Promise<OutputOf<N>>

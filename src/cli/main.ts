@@ -24,6 +24,7 @@ import { addRetry } from './commands/retry.ts'
 import { addReview } from './commands/review.ts'
 import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
+import { addTokens } from './commands/tokens.ts'
 import { addWork } from './commands/work.ts'
 import { RedriveError } from '../errors.ts'
 import { checkOneOf } from '../check/keys.ts'
@@ -114,6 +115,7 @@ function createProgram(): Command {
     addCopy,
     addWork,
     addPipeline,
+    addTokens,
     addConfig,
     addDemo,
   ])

@@ -19,7 +19,15 @@ export const bulkActionNames = [
 export type BulkActionName = (typeof bulkActionNames)[number]
 
 /** `stopped`: by its canary. A stopped or paused action can be resumed. */
-export type BulkState = 'planned' | 'running' | 'paused' | 'stopped' | 'finished' | 'cancelled'
+export const bulkStates = [
+  'planned',
+  'running',
+  'paused',
+  'stopped',
+  'finished',
+  'cancelled',
+] as const
+export type BulkState = (typeof bulkStates)[number]
 
 /** A bulk action: one action on a fixed set of letters, planned first and then run. */
 export interface BulkAction {
@@ -190,6 +198,8 @@ export const noProgress: BulkProgress = {
   skipped: 0,
   indeterminate: 0,
 }
+
+export const outcomes = Object.keys(noProgress) as Outcome[]
 
 export function countOutcomes(letters: readonly PlannedLetter[]): BulkProgress {
   const progress = { ...noProgress }
