@@ -18,6 +18,7 @@ export type {
   TimeWindow,
   Transform,
 } from './letter/bulk-action.ts'
+export type { QueuesQuery, QueueSummary } from './admin/queue-list.ts'
 export type { LineageLetter } from './admin/lineage.ts'
 export type { ResultsQuery } from './bulk/bulk.ts'
 export type { PlanOptions, UndoOptions } from './bulk/plan-options.ts'

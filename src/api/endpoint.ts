@@ -3,11 +3,17 @@ import type { Permission } from './permissions.ts'
 
 /**
  * How the scope of a caller bounds an endpoint. `letter`: the letter with the `id` of the input
- * must be in the scope. `filter`: the endpoint reads only letters in the scope. `queue`: the
- * `queue` of the input must be in the scope. `all`: the endpoint is about the whole store, so that
- * callers with a scope may not use it. `none`: it shows nothing of the store.
+ * must be in the scope. `filter`: the endpoint reads only letters in the scope. `action`: the
+ * filter of the bulk action with the `id` of the input must be in the scope. `all`: the endpoint is
+ * about the whole store, so that callers with a scope may not use it. `none`: it shows nothing of
+ * the store.
+ *
+ * What belongs to a queue as a whole cannot be divided by tenant, so that callers with a scope of
+ * tenants may not use the following. `queue`: the `queue` of the input must be in the scope.
+ * `queues`: the endpoint shows only queues in the scope. `group`: all queues of the group with the
+ * `fingerprint` of the input must be in the scope.
  */
-type Bounds = 'letter' | 'filter' | 'queue' | 'all' | 'none'
+type Bounds = 'letter' | 'filter' | 'action' | 'all' | 'none' | 'queue' | 'queues' | 'group'
 
 /**
  * One endpoint: its route, its validation, who may call it, and what it returns. The server, the
@@ -21,8 +27,11 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
   tag: string
   /** One sentence for the reference. */
   summary: string
-  /** `public`: everybody, without a token. `any`: every caller with a token. */
-  permission: Permission | 'public' | 'any'
+  /**
+   * `public`: everybody, without a token. `any`: every caller with a token. `by-action`: what
+   * `permissionOfAction` says about the bulk action.
+   */
+  permission: Permission | 'public' | 'any' | 'by-action'
   bounds: Bounds
   /**
    * Strict. The keys that the path does not have come from the query of a GET or DELETE, and from

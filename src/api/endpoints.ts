@@ -1,10 +1,23 @@
 import type { z } from 'zod'
 import type { Endpoint } from './endpoint.ts'
+import { bulkEndpoints } from './endpoints/bulk.ts'
+import { groupEndpoints } from './endpoints/groups.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
+import { queueEndpoints } from './endpoints/queues.ts'
+import { reportEndpoints } from './endpoints/reports.ts'
 import { systemEndpoints } from './endpoints/system.ts'
+import { tokenEndpoints } from './endpoints/tokens.ts'
 
 /** All endpoints. A route that is not here does not exist. */
-export const endpoints = { ...letterEndpoints, ...systemEndpoints }
+export const endpoints = {
+  ...letterEndpoints,
+  ...groupEndpoints,
+  ...bulkEndpoints,
+  ...queueEndpoints,
+  ...reportEndpoints,
+  ...tokenEndpoints,
+  ...systemEndpoints,
+}
 
 export type EndpointName = keyof typeof endpoints
 /** What a caller sends to an endpoint. */

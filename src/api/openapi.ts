@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { hasQuery, pathKeys, type Endpoint } from './endpoint.ts'
 import { endpointNames, endpointOf } from './endpoints.ts'
+import { permissionOfAction } from './permissions.ts'
 import { problemSchema, problemType } from './problem.ts'
 
 type JsonObject = { [key: string]: unknown }
@@ -61,7 +62,7 @@ function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): JsonOb
     tags: [tag],
     summary,
     ...(permission === 'public' ? { security: [] } : {}),
-    ...(permission === 'public' || permission === 'any' ? {} : { 'x-permission': permission }),
+    ...permissionOf(permission),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(hasQuery(endpoint) || others.length === 0
       ? {}
@@ -77,6 +78,13 @@ function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): JsonOb
       },
     },
   }
+}
+
+function permissionOf(permission: Endpoint['permission']): JsonObject {
+  if (permission === 'public' || permission === 'any') return {}
+  return permission === 'by-action'
+    ? { 'x-permission-by-action': permissionOfAction }
+    : { 'x-permission': permission }
 }
 
 function bodyOf(properties: JsonObject, keys: string[], required: string[]): JsonObject {

@@ -5,7 +5,7 @@ import { maxLimit, type LetterFilter, type Page } from '../letter/query.ts'
 import { toTimestamp } from '../letter/time.ts'
 import {
   filterActionNames,
-  noProgress,
+  outcomes,
   type BulkAction,
   type BulkActionName,
   type BulkResult,
@@ -140,7 +140,7 @@ export class Bulk {
   async results(id: string, query: ResultsQuery): Promise<Page<BulkResult>> {
     checkKeys('results query', query, resultsKeys)
     const { limit = 100, cursor } = query
-    if (query.outcome !== undefined) checkOneOf('outcome', query.outcome, Object.keys(noProgress))
+    if (query.outcome !== undefined) checkOneOf('outcome', query.outcome, outcomes)
     checkLimit(limit, 1)
     if (cursor !== undefined && !/^\d{1,9}$/.test(cursor))
       throw new RedriveError(

@@ -25,6 +25,7 @@ import { addReview } from './commands/review.ts'
 import { addServe } from './commands/serve.ts'
 import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
+import { addTokens } from './commands/tokens.ts'
 import { addWork } from './commands/work.ts'
 import { RedriveError } from '../errors.ts'
 import { checkOneOf } from '../check/keys.ts'
@@ -116,6 +117,7 @@ function createProgram(): Command {
     addServe,
     addWork,
     addPipeline,
+    addTokens,
     addConfig,
     addDemo,
   ])

@@ -20,10 +20,19 @@ export const filterActionNames = [
 export type FilterActionName = (typeof filterActionNames)[number]
 
 /** `undo` acts on the letters of an edit. */
-export type BulkActionName = FilterActionName | 'undo'
+export const bulkActionNames = [...filterActionNames, 'undo'] as const
+export type BulkActionName = (typeof bulkActionNames)[number]
 
 /** `stopped`: by its canary. A stopped or paused action can be resumed. */
-export type BulkState = 'planned' | 'running' | 'paused' | 'stopped' | 'finished' | 'cancelled'
+export const bulkStates = [
+  'planned',
+  'running',
+  'paused',
+  'stopped',
+  'finished',
+  'cancelled',
+] as const
+export type BulkState = (typeof bulkStates)[number]
 
 /** A bulk action: one action on a fixed set of letters, planned first and then run. */
 export interface BulkAction {
@@ -199,6 +208,8 @@ export const noProgress: BulkProgress = {
   skipped: 0,
   indeterminate: 0,
 }
+
+export const outcomes = Object.keys(noProgress) as Outcome[]
 
 export function countOutcomes(letters: readonly PlannedLetter[]): BulkProgress {
   const progress = { ...noProgress }

@@ -2,6 +2,7 @@ import { runBacktest, type BacktestInput } from '../admin/backtest.ts'
 import { readHealth, type Health } from '../admin/health.ts'
 import { findLineage, type LineageLetter } from '../admin/lineage.ts'
 import { formatSummary, metricsOf, type Metrics, type MetricsQuery } from '../admin/metrics.ts'
+import { listQueues, type QueuesQuery, type QueueSummary } from '../admin/queue-list.ts'
 import {
   diffVersions,
   readPayloadVersions,
@@ -153,6 +154,11 @@ export class QueueInspection {
   /** The metrics as a string for people. */
   async getSummary(): Promise<string> {
     return formatSummary(await this.metrics())
+  }
+
+  /** Queues that have letters or are paused, by name, with counts by state. */
+  async queues(query: QueuesQuery = {}): Promise<Page<QueueSummary>> {
+    return listQueues(this.parts.store, await this.pausedQueues(), query)
   }
 
   /** Queues that `pauseQueue` has paused, by name. */

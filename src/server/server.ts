@@ -6,11 +6,16 @@ import { problemType } from '../api/problem.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
-import { isInScope } from './bounds.ts'
 import { checkAccess, type Caller } from './caller.ts'
+import { checkBounds } from './check-bounds.ts'
+import { bulkHandlers } from './handlers/bulk.ts'
+import { groupHandlers } from './handlers/groups.ts'
 import type { Context, Handlers } from './handlers/handler.ts'
 import { letterHandlers } from './handlers/letters.ts'
+import { queueHandlers } from './handlers/queues.ts'
+import { reportHandlers } from './handlers/reports.ts'
 import { systemHandlers } from './handlers/system.ts'
+import { tokenHandlers } from './handlers/tokens.ts'
 import { readInput } from './input.ts'
 import { toProblem } from './problems.ts'
 import type { Tokens } from './tokens.ts'
@@ -30,7 +35,15 @@ const maxBodyBytes = 10 * 1024 * 1024
 const requestTimeoutMs = 30_000
 const maxParamLength = 2000
 
-const handlers: Handlers = { ...letterHandlers, ...systemHandlers }
+const handlers: Handlers = {
+  ...letterHandlers,
+  ...groupHandlers,
+  ...bulkHandlers,
+  ...queueHandlers,
+  ...reportHandlers,
+  ...tokenHandlers,
+  ...systemHandlers,
+}
 type AnyHandler = (input: unknown, context: Context) => unknown
 
 /** The HTTP server over the table of endpoints. It listens after `listen`. */
@@ -82,7 +95,7 @@ function addEndpoint(
       })
       const { dlq, tokens } = options
       const context = { dlq, tokens, caller } as Context
-      if (caller) await checkBounds(endpoint, input, context)
+      if (caller) await checkBounds(name, endpoint, input, context)
       const output = await handler(input, context)
       if (isLetter(output)) reply.header('etag', `"${output.version}"`)
       return reply.code(endpoint.status ?? 200).send(output)
@@ -97,30 +110,6 @@ async function identify(
   const [, token] = /^Bearer ([\w-]{1,200})$/.exec(request.headers.authorization ?? '') ?? []
   if (token === undefined) return undefined
   return known?.(token) ?? tokens.identify(token)
-}
-
-/**
- * Rejects input outside the scope of the caller. A letter outside it looks as if it did not exist.
- */
-async function checkBounds(
-  { bounds }: Endpoint,
-  input: { [key: string]: unknown },
-  context: Context,
-): Promise<void> {
-  const { dlq, caller } = context
-  const { queues } = caller.scope
-  if (bounds === 'letter') {
-    const id = input['id'] as string
-    const letter = await dlq.get(id)
-    if (!letter || !isInScope(caller.scope, letter))
-      throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
-    context.letter = letter
-  }
-  if (bounds === 'queue' && queues !== undefined && !queues.includes(input['queue'] as string))
-    throw new RedriveError(
-      'FORBIDDEN',
-      `${caller.name} is limited to the queues ${queues.join(', ')}`,
-    )
 }
 
 function isLetter(output: unknown): output is DeadLetter {

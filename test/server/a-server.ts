@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { createClient, type Client } from '../../src/api/client.ts'
+import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { createServer } from '../../src/server/server.ts'
 import { Tokens, type NewToken } from '../../src/server/tokens.ts'
@@ -31,6 +32,7 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
   const tokens = new Tokens({ store, clock })
   const errors: unknown[] = []
   const app = createServer({ dlq, tokens, version: '0', onError: (error) => errors.push(error) })
+  checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {
     const rights = given.permissions ? {} : { role: 'admin' as const }
@@ -52,4 +54,21 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
       await dlq.close()
     },
   }
+}
+
+/** Every JSON response must match the strict schema of its endpoint: otherwise it is an error. */
+function checkOutputs(app: FastifyInstance): void {
+  const endpointOfRoute = new Map(
+    endpointNames.map((name) => {
+      const endpoint = endpointOf(name)
+      return [`${endpoint.method} ${endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1')}`, endpoint]
+    }),
+  )
+  app.addHook('onSend', async (request, reply, payload) => {
+    const endpoint = endpointOfRoute.get(`${request.method} ${request.routeOptions.url}`)
+    const type = String(reply.getHeader('content-type'))
+    if (endpoint && type.startsWith('application/json'))
+      endpoint.output.parse(JSON.parse(payload as string))
+    return payload
+  })
 }

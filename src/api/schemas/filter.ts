@@ -3,7 +3,7 @@ import { categories, priorities, reasons, states } from '../../letter/letter.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import { isTimestamp } from '../../letter/time.ts'
 
-const oneOrMore = <T extends z.ZodType>(one: T): z.ZodUnion<readonly [T, z.ZodArray<T>]> =>
+export const oneOrMore = <T extends z.ZodType>(one: T): z.ZodUnion<readonly [T, z.ZodArray<T>]> =>
   z.union([one, z.array(one).max(1000)])
 
 const text = z.string().min(1).max(1000)
@@ -44,7 +44,7 @@ export const filterShape = {
   dependent: z.boolean().optional().describe('True: the letter still waits for its dependencies.'),
 } satisfies { [K in keyof LetterFilter]-?: z.ZodType<LetterFilter[K]> }
 
-const filterSchema = z.strictObject(filterShape)
+export const filterSchema = z.strictObject(filterShape)
 export type FilterInput = z.infer<typeof filterSchema>
 
 /** Fields of a filter whose result tells what payloads and errors contain. */
