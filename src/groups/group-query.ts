@@ -18,6 +18,7 @@ const maxGroups = 100
 export interface GroupSearch {
   filter: Pick<LetterFilter, 'queue' | 'state'>
   statuses: readonly GroupStatus[] | undefined
+  within: readonly string[] | undefined
   sort: NonNullable<GroupQuery['sort']>
   /** Number of groups before the page. */
   from: number
@@ -26,6 +27,7 @@ export interface GroupSearch {
 
 const queryKeys = keysOf<GroupQuery>({
   queue: true,
+  within: true,
   state: true,
   status: true,
   sort: true,
@@ -36,7 +38,7 @@ const queryKeys = keysOf<GroupQuery>({
 /** Checks a query. The cursor is the number of groups before the page. */
 export function readGroupQuery(query: GroupQuery): GroupSearch {
   checkKeys('group query', query, queryKeys)
-  const { limit = 20, cursor, sort = 'count', status, ...filter } = query
+  const { limit = 20, cursor, sort = 'count', status, within: _, ...filter } = query
   checkFilter(filter)
   checkOneOf('sort', [sort], ['count', 'lastSeen', 'growth'])
   if (status !== undefined) checkOneOf('status', status, groupStatuses)
@@ -47,7 +49,15 @@ export function readGroupQuery(query: GroupQuery): GroupSearch {
       `cursor must come from an earlier page of groups, got ${String(cursor).slice(0, 80)}`,
     )
   const statuses = status === undefined ? undefined : Array.isArray(status) ? status : [status]
-  return { filter, statuses, sort, from: Number(cursor ?? 0), size: Math.min(limit, maxGroups) }
+  const size = Math.min(limit, maxGroups)
+  const within = readWithin(query)
+  return { filter, statuses, within, sort, from: Number(cursor ?? 0), size }
+}
+
+export function readWithin({ within }: Pick<GroupQuery, 'within'>): readonly string[] | undefined {
+  const isNames = Array.isArray(within) && within.every((name) => typeof name === 'string')
+  if (within === undefined || isNames) return within
+  throw invalid(`within must be an array of queue names, got ${describeValue(within)}`)
 }
 
 type ActionOf<Kind extends GroupAction['kind']> = Extract<GroupAction, { kind: Kind }>

@@ -1,3 +1,4 @@
+import { checkKeys } from '../check/keys.ts'
 import { checkBy } from '../check/text.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
@@ -24,6 +25,7 @@ import {
   readIgnore,
   readNote,
   readResolve,
+  readWithin,
 } from './group-query.ts'
 import {
   act,
@@ -37,7 +39,7 @@ import {
 import { Merges } from './merges.ts'
 import { Ranking } from './ranking.ts'
 import type { GroupRecords } from './records.ts'
-import { facetsOf, growthOf, mergeSeen, seenOf, trendOf, type Seen } from './seen.ts'
+import { facetsOf, growthOf, isWithin, mergeSeen, seenOf, trendOf, type Seen } from './seen.ts'
 import type { GroupTracker } from './tracker.ts'
 
 export interface GroupsOptions {
@@ -76,7 +78,7 @@ export class Groups {
   /** Counts are those of the moment. */
   async list(query: GroupQuery): Promise<Page<Group>> {
     const search = readGroupQuery(query)
-    const { from, size, filter } = search
+    const { from, size, filter, within } = search
     const states = await this.#options.records.states()
     const merges = new Merges(states)
     const ranked = await this.#ranking.roots(search, states, merges)
@@ -87,8 +89,9 @@ export class Groups {
       this.#options.records.seen(members),
     ])
     const loaded = await Promise.all(page.map((root) => this.#load(root, states, merges, seen)))
-    const items = loaded
-      .flatMap((one) => (one ? [this.#groupOf(one, counts, filter.state !== undefined)] : []))
+    const known = loaded.filter((one) => one !== undefined)
+    const items = (await this.#keepWithin(known, within))
+      .map((one) => this.#groupOf(one, counts, filter.state !== undefined))
       .filter(({ count }) => count > 0)
     if (search.sort === 'count') items.sort((a, b) => b.count - a.count)
     return size > 0 && from + size < ranked.length
@@ -97,12 +100,18 @@ export class Groups {
   }
 
   /** Undefined if nothing is known about such a group. */
-  async get(fingerprint: string): Promise<GroupDetail | undefined> {
+  async get(
+    fingerprint: string,
+    options: Pick<GroupQuery, 'within'>,
+  ): Promise<GroupDetail | undefined> {
     checkFingerprint(fingerprint)
+    checkKeys('group options', options, ['within'])
+    const within = readWithin(options)
     const states = await this.#options.records.states()
     const merges = new Merges(states)
     const loaded = await this.#load(merges.rootOf(fingerprint), states, merges)
-    return loaded && this.#detailOf(loaded)
+    const [group] = loaded ? await this.#keepWithin([loaded], within) : []
+    return group && this.#detailOf(group)
   }
 
   resolve(fingerprint: string, by: string, options: ResolveGroupOptions): Promise<GroupDetail> {
@@ -238,6 +247,20 @@ export class Groups {
       seen = items[0] && seenOf(items[0])
     }
     return seen && { root, members, state: states.get(root) ?? untouched, seen }
+  }
+
+  /** The groups that are in none but these queues. */
+  async #keepWithin(groups: Loaded[], queues: readonly string[] | undefined): Promise<Loaded[]> {
+    if (queues === undefined) return groups
+    const isInside = async ({ members, seen }: Loaded): Promise<boolean> => {
+      if (!isWithin(seen, queues)) return false
+      // Letters of an import, or whose record was removed, were not seen.
+      const filter = { group: [...members], state: [...letterStates] }
+      const counts = await this.#options.store.tally('queue', filter)
+      return [...counts].every(([queue, count]) => count === 0 || queues.includes(queue))
+    }
+    const inside = await Promise.all(groups.map(isInside))
+    return groups.filter((_, index) => inside[index])
   }
 
   async #countByState(

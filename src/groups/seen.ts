@@ -181,6 +181,12 @@ function byCount(facets: Facets): [string, Facet][] {
   return [...facets].sort(([a, one], [b, other]) => other.count - one.count || (a < b ? -1 : 1))
 }
 
+/** Whether all failures were in these queues. A full list of queues may lack others. */
+export function isWithin({ queues }: Pick<Seen, 'queues'>, allowed: readonly string[]): boolean {
+  const isComplete = queues.size > 0 && queues.size < maxNames
+  return isComplete && [...queues.keys()].every((name) => allowed.includes(name))
+}
+
 /** The facets for people, the most frequent first. */
 export function facetsOf(facets: Facets): GroupFacet[] {
   return byCount(facets)

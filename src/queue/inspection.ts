@@ -119,10 +119,13 @@ export class QueueInspection {
 
   /**
    * A group with its trend, the queues, tenants, hosts and versions that it affects, its notes and
-   * its history. Undefined if nothing is known about it.
+   * its history. Undefined if nothing is known about it, or if it is not `within` the given queues.
    */
-  group(fingerprint: string): Promise<GroupDetail | undefined> {
-    return this.parts.groups.get(fingerprint)
+  group(
+    fingerprint: string,
+    options: Pick<GroupQuery, 'within'> = {},
+  ): Promise<GroupDetail | undefined> {
+    return this.parts.groups.get(fingerprint, options)
   }
 
   /** Why a letter is in its group: the parts, frames and masked words behind its fingerprint. */

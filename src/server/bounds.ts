@@ -1,7 +1,6 @@
 import type { Scope } from '../api/permissions.ts'
 import { contentFields, type FilterInput } from '../api/schemas/filter.ts'
 import { RedriveError } from '../errors.ts'
-import type { GroupDetail } from '../letter/group.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import type { LetterFilter } from '../letter/query.ts'
 import type { Caller } from './caller.ts'
@@ -29,22 +28,6 @@ export function isFilterInScope(
   const isTenant = tenants === undefined || (tenant !== undefined && tenants.includes(tenant))
   return isQueue && isTenant
 }
-
-/**
- * Whether all queues of a group are in the scope of a caller: the title, the trend and the notes of
- * a group come from all of them. The list of queues is not complete when it is full.
- */
-export function isGroupInScope(
-  { queues: allowed }: Scope,
-  { queues }: Pick<GroupDetail, 'queues'>,
-): boolean {
-  if (allowed === undefined) return true
-  const isComplete = queues.length > 0 && queues.length < maxGroupQueues
-  return isComplete && queues.every(({ name }) => allowed.includes(name))
-}
-
-/** Queues that a group lists. */
-const maxGroupQueues = 20
 
 /**
  * The filter without letters outside the scope. Rejects fields whose result would tell a caller

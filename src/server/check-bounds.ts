@@ -4,7 +4,7 @@ import { RedriveError } from '../errors.ts'
 import type { BulkAction, BulkActionName } from '../letter/bulk-action.ts'
 import type { GroupDetail } from '../letter/group.ts'
 import type { DeadLetter } from '../letter/letter.ts'
-import { isFilterInScope, isGroupInScope, isInScope } from './bounds.ts'
+import { isFilterInScope, isInScope } from './bounds.ts'
 import { checkPermission } from './caller.ts'
 import type { Context } from './handlers/handler.ts'
 
@@ -40,8 +40,9 @@ export async function findGroup(
   fingerprint: string,
   { dlq, caller }: Pick<Context, 'dlq' | 'caller'>,
 ): Promise<GroupDetail> {
-  const group = await dlq.group(fingerprint)
-  if (group && isGroupInScope(caller.scope, group)) return group
+  const { queues: within } = caller.scope
+  const group = await dlq.group(fingerprint, within ? { within } : {})
+  if (group) return group
   throw new RedriveError(
     'GROUP_NOT_FOUND',
     `there is no group ${JSON.stringify(fingerprint.slice(0, 100))}: check the fingerprint, or list the groups`,

@@ -189,6 +189,26 @@ describe('groups', () => {
     expect(calls).toEqual(['list group', 'tally group', 'tally groupState', 'list group-seen'])
   })
 
+  it('are left out when they are also in queues other than those of `within`', async () => {
+    const { dlq, store } = await aQueue()
+    const inQueue = (fingerprint: string, queue: string): ReturnType<typeof aLetter> =>
+      aLetter({ fingerprint, queue })
+    await store.add([inQueue('one', 'a'), inQueue('two', 'a'), inQueue('two', 'b')])
+    await store.add([inQueue('three', 'b')])
+    const captured = await enqueue(dlq, 'disk')
+    const listed = async (within: string[]): Promise<string[]> =>
+      (await dlq.groups({ within })).items.map(({ fingerprint }) => fingerprint).sort()
+    expect(await listed(['a'])).toEqual(['one', captured].sort())
+    expect(await listed(['a', 'b'])).toEqual(['one', 'three', 'two', captured].sort())
+    expect(await listed([])).toEqual([])
+    expect(await dlq.group('two', { within: ['a'] })).toBeUndefined()
+    expect(await dlq.group('two', { within: ['a', 'b'] })).toMatchObject({ count: 2 })
+    await dlq.mergeGroups('one', ['three'], 'ada')
+    expect(await dlq.group('one', { within: ['a'] })).toBeUndefined()
+    for (const within of ['a', [1]])
+      await expect(dlq.groups({ within } as never)).rejects.toThrow('within must be an array')
+  })
+
   it('derive what they can from letters without a record', async () => {
     const { dlq, store } = await aQueue()
     const letter = aLetter({ fingerprint: 'imported', queue: 'mail' })

@@ -73,8 +73,9 @@ describe('bulk actions over HTTP', () => {
   it('undoes an edit', async () => {
     const client = await server.client({ name: 'bob' })
     const letterId = await capture()
-    const edit = { action: 'edit', filter: { ids: [letterId] }, reason: 'mask' } as const
-    const { id } = await client.planBulkAction({ ...edit, ...inputs['edit'] })
+    const filter = { ids: [letterId] }
+    const edit = { action: 'edit' as const, filter, reason: 'mask', ...inputs['edit'] }
+    const { id } = await client.planBulkAction(edit)
     const why = { id, reason: 'the patch was wrong' }
     await expect(client.planBulkUndo(why)).rejects.toMatchObject({ problem: { status: 400 } })
     await client.runBulkAction({ id })

@@ -1,9 +1,9 @@
 import type { groupEndpoints } from '../../api/endpoints/groups.ts'
 import type { GroupDetailView } from '../../api/schemas/group.ts'
 import { withoutUndefined } from '../../check/keys.ts'
-import type { Group, GroupDetail } from '../../letter/group.ts'
+import type { GroupDetail } from '../../letter/group.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
-import { boundFilter, isGroupInScope } from '../bounds.ts'
+import { boundFilter } from '../bounds.ts'
 import { findGroup } from '../check-bounds.ts'
 import { viewGroup, viewGroupDetail } from '../group-view.ts'
 import type { Context, Handlers } from './handler.ts'
@@ -18,10 +18,12 @@ function onGroup<Input extends { fingerprint: string }>(
 
 export const groupHandlers: Handlers<keyof typeof groupEndpoints> = {
   async listGroups(query, { dlq, caller }) {
-    const page = await dlq.groups(boundFilter(withoutUndefined(query), caller))
-    const visible = await Promise.all(page.items.map((group) => isVisible(group, { dlq, caller })))
-    const items = page.items.filter((_, index) => visible[index])
-    return { ...page, items: items.map((group) => viewGroup(group, caller)) }
+    const { queues: within } = caller.scope
+    const page = await dlq.groups({
+      ...boundFilter(withoutUndefined(query), caller),
+      ...(within ? { within } : {}),
+    })
+    return { ...page, items: page.items.map((group) => viewGroup(group, caller)) }
   },
 
   getGroup: (_, { group, caller }) => viewGroupDetail(group, caller),
@@ -46,14 +48,4 @@ export const groupHandlers: Handlers<keyof typeof groupEndpoints> = {
   splitGroup: onGroup((dlq, { fingerprint }, by) => dlq.splitGroup(fingerprint, by)),
 
   explainGroup: ({ id }, { dlq }) => dlq.explainGroup(id),
-}
-
-/** Only the details of a group name all of its queues. */
-async function isVisible(
-  { fingerprint }: Group,
-  { dlq, caller }: Pick<Context, 'dlq' | 'caller'>,
-): Promise<boolean> {
-  if (caller.scope.queues === undefined) return true
-  const group = await dlq.group(fingerprint)
-  return group !== undefined && isGroupInScope(caller.scope, group)
 }
