@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { Admin } from './admin/admin.ts'
+import { AuditLog } from './admin/audit/audit-log.ts'
 import { removeOrphanedEdits } from './admin/edits.ts'
 import { PausedQueues } from './admin/paused-queues.ts'
 import { Bulk, type BulkOptions } from './bulk/bulk.ts'
@@ -41,6 +42,7 @@ export interface Parts {
   sweeper: Sweeper
   alerts: AlertMonitor | undefined
   admin: Admin
+  audit: AuditLog
   bulk: Bulk
   bulkRunner: BulkRunner
   groups: Groups
@@ -99,8 +101,10 @@ export function assemble(
     chores: [removeOrphanedEdits(), removeOldActions(), removeOldGroups()],
   })
   const routes = new ReplayRoutes({ ...settings, clock, repairRulesFor: policyFor })
+  const audit = new AuditLog({ store, clock, hub })
   const admin = new Admin({
     ...shared,
+    audit,
     repairRulesFor: policyFor,
     maxPayloadBytes,
     pollMs: settings.pollMs,
@@ -119,6 +123,7 @@ export function assemble(
     sweeper,
     alerts: alertMonitor(store, settings, clock, hub),
     admin,
+    audit,
     ...bulkParts({ ...settings, ...shared, worker, repairRulesFor: policyFor }, routes, admin),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),
     groupTracker,

@@ -1,10 +1,11 @@
 import type { z } from 'zod'
 import type { Endpoint } from './endpoint.ts'
+import { auditEndpoints } from './endpoints/audit.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
 import { systemEndpoints } from './endpoints/system.ts'
 
 /** All endpoints. A route that is not here does not exist. */
-export const endpoints = { ...letterEndpoints, ...systemEndpoints }
+export const endpoints = { ...letterEndpoints, ...auditEndpoints, ...systemEndpoints }
 
 export type EndpointName = keyof typeof endpoints
 /** What a caller sends to an endpoint. */

@@ -30,7 +30,7 @@ export async function actOnFilter(
   const plan = await dlq.plan(name, filter, { by: options.by ?? userName(), ...planOptions })
   if (!options.yes && !(await confirm(action, opened, plan)))
     return void process.stdout.write('Nothing was changed.\n')
-  const done = await followAction(opened, () => dlq.run(plan.id), until)
+  const done = await followAction(opened, () => dlq.run(plan.id, plan.by), until)
   if (options.json) await printResults(opened, done)
   else process.stdout.write(formatSummary(action, done, until))
   const { failed, skipped } = done.progress
@@ -44,7 +44,7 @@ export async function actOnFilter(
 async function confirm(
   action: LetterAction,
   { dlq }: OpenedQueue,
-  { id, count, states }: BulkAction,
+  { id, by, count, states }: BulkAction,
 ): Promise<boolean> {
   let isConfirmed = false
   try {
@@ -52,7 +52,7 @@ async function confirm(
     isConfirmed = await askConfirmation(action, what)
     return isConfirmed
   } finally {
-    if (!isConfirmed) await dlq.cancel(id)
+    if (!isConfirmed) await dlq.cancel(id, by)
   }
 }
 

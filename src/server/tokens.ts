@@ -1,5 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { AuditLog } from '../admin/audit/audit-log.ts'
 import { permissionsOfRole, type Permission, type Role, type Scope } from '../api/permissions.ts'
+import { withoutUndefined } from '../check/keys.ts'
 import type { Clock } from '../clock/clock.ts'
 import { createSecret } from '../clock/secret.ts'
 import { RedriveError } from '../errors.ts'
@@ -40,9 +42,11 @@ export interface TokensOptions {
  */
 export class Tokens {
   readonly #options: TokensOptions
+  readonly #audit: AuditLog
 
   constructor(options: TokensOptions) {
     this.#options = options
+    this.#audit = new AuditLog(options)
   }
 
   /** Creates a token. Its text is not stored, and cannot be shown again. */
@@ -52,8 +56,16 @@ export class Tokens {
     const secret = createSecret(32)
     const info = { ...input, id, createdAt: toTimestamp(clock.now()) }
     const stored: StoredToken = { ...info, sha256: hashOf(secret) }
-    await store.records.put(kind, id, stored as unknown as Json, 0)
-    return { token: `rdr_${id}_${secret}`, info }
+    const act = {
+      action: 'token-create',
+      what: { kind: 'token', id },
+      actor: input.createdBy,
+    } as const
+    return this.#audit.act(act, async (describe) => {
+      await store.records.put(kind, id, stored as unknown as Json, 0)
+      describe({ after: detailsOf(info) })
+      return { token: `rdr_${id}_${secret}`, info }
+    })
   }
 
   async list(): Promise<TokenInfo[]> {
@@ -62,12 +74,17 @@ export class Tokens {
   }
 
   /** The token has no effect from now on. */
-  async revoke(id: string): Promise<TokenInfo> {
+  async revoke(id: string, by?: string): Promise<TokenInfo> {
     const { records } = this.#options.store
-    const record = await records.get(kind, id)
-    if (!record || !(await records.remove(kind, id)))
-      throw new RedriveError('TOKEN_NOT_FOUND', `there is no token ${id}: list the tokens`)
-    return infoOf(record.value as unknown as StoredToken)
+    const act = { action: 'token-revoke', what: { kind: 'token', id }, actor: by } as const
+    return this.#audit.act(act, async (describe) => {
+      const record = await records.get(kind, id)
+      if (!record || !(await records.remove(kind, id)))
+        throw new RedriveError('TOKEN_NOT_FOUND', `there is no token ${id}: list the tokens`)
+      const info = infoOf(record.value as unknown as StoredToken)
+      describe({ before: detailsOf(info) })
+      return info
+    })
   }
 
   /** The caller that a token belongs to. Undefined: the token is not valid. */
@@ -100,6 +117,20 @@ function callerOf(token: Pick<TokenInfo, 'name' | 'role' | 'permissions' | keyof
     permissions: new Set(permissions),
     scope: { ...(queues ? { queues } : {}), ...(tenants ? { tenants } : {}) },
   }
+}
+
+/** What the audit log says about a token. */
+function detailsOf({ name, role, permissions, queues, tenants, expiresAt }: TokenInfo): {
+  [key: string]: Json
+} {
+  return withoutUndefined({
+    name,
+    role,
+    permissions: permissions && [...permissions],
+    queues: queues && [...queues],
+    tenants: tenants && [...tenants],
+    expiresAt,
+  })
 }
 
 function infoOf(stored: StoredToken): TokenInfo {
