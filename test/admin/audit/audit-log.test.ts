@@ -164,6 +164,29 @@ describe('entries', () => {
     expect(actions).toEqual(['park', 'edit', 'undo-edit', 'archive', 'restore', 'review'])
   })
 
+  it('are written for the merge and the split of groups', async () => {
+    const { dlq } = await aQueue()
+    const into = await groupOf(dlq, await capture(dlq))
+    const { id } = await dlq.enqueue({ type: 'send-mail', payload: {} }, timedOut())
+    const other = await groupOf(dlq, id)
+    await dlq.mergeGroups(into, [other], 'mia')
+    await dlq.splitGroup(other, 'mia')
+    expect((await dlq.audit({ outcome: 'done' })).items).toMatchObject([
+      { action: 'group-split', what: { kind: 'group', id: other } },
+      { action: 'group-merge', what: { kind: 'group', id: into }, reason: `with ${other}` },
+    ])
+  })
+
+  it('are written for a replay, also if it is not possible', async () => {
+    const { dlq } = await aQueue()
+    const id = await capture(dlq)
+    await expect(dlq.replay(id, 'mia')).rejects.toMatchObject({ code: 'NO_ROUTE' })
+    expect(await entriesOf(dlq)).toMatchObject([
+      { action: 'replay', outcome: 'started' },
+      { action: 'replay', outcome: 'failed', code: 'NO_ROUTE' },
+    ])
+  })
+
   it('are written for each control of a bulk action, not for its letters', async () => {
     const { dlq } = await aQueue({ approval: { above: 1 } })
     await capture(dlq)

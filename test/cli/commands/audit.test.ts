@@ -28,6 +28,24 @@ describe('redrive audit', () => {
     expect(JSON.parse(verified.out)).toMatchObject({ ok: true, entries: 2 } as AuditReport)
   })
 
+  it('has the import of a file, and the bulk action of a filter', async () => {
+    const source = await aStoreFile(folder, [aLetter({ state: 'pending' })])
+    const lines = (await redrive(['export', '--store', source])).out
+    const store = await aStoreFile(folder, [])
+    await redrive(['import', '-', '--store', store], { input: lines })
+    await redrive(['archive', '--all', '--yes', '--by', 'mia', '--store', store])
+    const { out } = await redrive(['audit', 'list', '--json', '--store', store])
+    const entries = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as AuditEntry)
+    expect(entries).toMatchObject([
+      { actor: 'mia', via: 'cli', action: 'bulk-run', outcome: 'done' },
+      { actor: 'mia', via: 'cli', action: 'bulk-plan', outcome: 'done' },
+      { via: 'cli', action: 'import', outcome: 'done', after: { added: 1 } },
+    ])
+  })
+
   it('exits with 1 when an entry is missing, and names it', async () => {
     const letter = aLetter({ state: 'pending' })
     const store = await aStoreFile(folder, [letter])
