@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { Admin, type AdminOptions } from './admin/admin.ts'
+import { AuditLog } from './admin/audit/audit-log.ts'
 import { removeUnusedEdit, removeEditOf, removeOrphanedEdits } from './admin/edits.ts'
 import { PausedQueues } from './admin/paused-queues.ts'
 import { confirmReplays } from './admin/replay-confirmation.ts'
@@ -44,6 +45,7 @@ export interface Parts {
   sweeper: Sweeper
   alerts: AlertMonitor | undefined
   admin: Admin
+  audit: AuditLog
   bulk: Bulk
   bulkRunner: BulkRunner
   groups: Groups
@@ -125,7 +127,7 @@ export function assemble(
 
 type ActionPartsOptions = Omit<
   AdminOptions,
-  'repairRulesFor' | 'createFixCheck' | 'maxPayloadBytes' | 'pollMs' | 'publish'
+  'audit' | 'repairRulesFor' | 'createFixCheck' | 'maxPayloadBytes' | 'pollMs' | 'publish'
 > & {
   settings: Settings
   policyFor: (queue: string) => Settings
@@ -140,20 +142,22 @@ function actionParts({
   groupRecords,
   worker,
   ...shared
-}: ActionPartsOptions): Pick<Parts, 'admin' | 'bulk' | 'bulkRunner' | 'routes'> {
-  const { clock } = shared
+}: ActionPartsOptions): Pick<Parts, 'admin' | 'audit' | 'bulk' | 'bulkRunner' | 'routes'> {
+  const { store, clock, hub } = shared
+  const audit = new AuditLog({ store, clock, hub })
   const createFixCheck = fixChecks(groupRecords, settings.app.version, policyFor)
   const repair = { repairRulesFor: policyFor, createFixCheck }
   const routes = new ReplayRoutes({ ...settings, ...repair, clock })
   const admin = new Admin({
     ...shared,
     ...repair,
+    audit,
     maxPayloadBytes: settings.maxPayloadBytes,
     pollMs: settings.pollMs,
     publish: (letter, to) => routes.publish(letter, to),
   })
   const bulk = bulkParts({ ...settings, ...shared, ...repair, worker }, routes, admin)
-  return { admin, routes, ...bulk }
+  return { admin, audit, routes, ...bulk }
 }
 
 type BulkPartsOptions = Omit<BulkOptions, 'onActive' | 'editedValues' | 'findUndo'> &

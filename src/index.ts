@@ -19,6 +19,17 @@ export type {
   Transform,
 } from './letter/bulk-action.ts'
 export type { QueuesQuery, QueueSummary } from './admin/queue-list.ts'
+export type {
+  AuditAction,
+  AuditEntry,
+  AuditOutcome,
+  AuditPosition,
+  AuditQuery,
+  AuditReport,
+  AuditSubject,
+  AuditVia,
+} from './letter/audit.ts'
+export type { DeniedCall, PruneOptions } from './admin/audit/audit-log.ts'
 export type { LineageLetter } from './admin/lineage.ts'
 export type { ResultsQuery } from './bulk/bulk.ts'
 export type { PlanOptions, UndoOptions } from './bulk/plan-options.ts'

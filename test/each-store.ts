@@ -7,7 +7,12 @@ import * as postgres from './stores/postgres/postgres-bench.ts'
 import { openRedisBench, single as redis } from './stores/redis/redis-bench.ts'
 import { openSqliteBench } from './stores/sqlite/sqlite-bench.ts'
 
-type Open = (clock: FakeClock) => Promise<{ store: Store; close: () => Promise<void> }>
+type Open = (clock: FakeClock) => Promise<{
+  store: Store
+  /** Opens the same store again, as another process does. Absent: only one process can use it. */
+  another?: () => Promise<Store>
+  close: () => Promise<void>
+}>
 
 /** The stores that are available here, by name. */
 export const eachStore: [name: string, open: Open][] = [

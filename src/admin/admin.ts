@@ -4,8 +4,9 @@ import { checkRemoval } from '../check/filter.ts'
 import { checkKeys, checkOneOf } from '../check/keys.ts'
 import { patchPayload } from '../check/patch-payload.ts'
 import { checkBy, checkNote } from '../check/text.ts'
-import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
+import type { AuditAction } from '../letter/audit.ts'
+import { toCanonicalJson } from '../letter/canonical-json.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { isLegal, moveTable, type Move } from '../letter/move-table.ts'
 import * as moves from '../letter/moves.ts'
@@ -14,15 +15,10 @@ import { whyReplayRefused, type FixCheck, type ReplaySafety } from '../letter/re
 import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
-import type { ObserverHub } from '../observer.ts'
-import { changeAfterFailure } from '../policy/after-run.ts'
-import type { Customs } from '../policy/backoff.ts'
-import type { Rule } from '../policy/classify.ts'
-import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
-import { understand } from '../policy/judge.ts'
-import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { Store } from '../store.ts'
 import { readRetryOptions, type RetryOptions } from './action-input.ts'
+import type { ActDetails, AuditLog } from './audit/audit-log.ts'
+import { describeEdit, describeLetter } from './audit/letter-details.ts'
 import {
   readEdit,
   createUndoEdit,
@@ -33,17 +29,12 @@ import {
 } from './edit-input.ts'
 import { findNewestEdit, removeEdit, removeEdits, removeUnusedEdit, saveEdit } from './edits.ts'
 import { prepareReplays, type PublishedLetter } from './replay-confirmation.ts'
+import { reportFailure, type FailureOptions } from './report-failure.ts'
 import { waitForRun } from './wait-for-run.ts'
 
-export interface AdminOptions {
+export interface AdminOptions extends FailureOptions {
   store: Store
-  clock: Clock
-  hub: ObserverHub
-  classifierRules: readonly Rule[]
-  fingerprints?: readonly FingerprintRule[]
-  backoffs: Customs
-  /** Retry limits of a queue. */
-  limitsFor: (queue: string) => RetryLimits
+  audit: AuditLog
   /** Rules for edits and replays of a queue. */
   repairRulesFor: (queue: string) => EditRules & { replay: ReplaySafety; confirmReplayMs: number }
   /** Creates a check whether the groups of letters are fixed. */
@@ -68,6 +59,27 @@ export interface ReviewInput {
   by: string
 }
 
+/** An action on a letter. */
+interface LetterAct {
+  id: string
+  move: Extract<Move, AuditAction> | 'reschedule'
+  /** The name in the audit log. Default: that of the move. */
+  action?: AuditAction
+  by: string
+  note?: string | undefined
+}
+
+type Describe = (details: ActDetails) => void
+
+/** Checks the name and the note of an action. An empty note is no note. */
+function checkAct({ by, note, ...act }: LetterAct): LetterAct {
+  return {
+    ...act,
+    by: checkBy(by),
+    ...(note === undefined || note === '' ? {} : { note: checkNote(note) }),
+  }
+}
+
 /** Attempts of an action when the letter keeps changing concurrently. */
 const maxAttempts = 5
 
@@ -89,30 +101,26 @@ export class Admin {
     signal?.throwIfAborted()
     const now = toTimestamp(this.#options.clock.now())
     const retryAt = at > now ? at : now
-    const letter = await this.#act(id, 'retry', by, (before, mover) =>
+    const letter = await this.#act({ id, move: 'retry', by }, (before, mover) =>
       moves.retry(before, mover, retryAt),
     )
     return wait ? waitForRun(letter, { ...this.#options, signal }) : letter
   }
 
   resolve(id: string, by: string): Promise<DeadLetter> {
-    return this.#act(id, 'resolve', by, (letter, mover) => moves.resolve(letter, mover))
+    return this.#act({ id, move: 'resolve', by }, moves.resolve)
   }
 
   /** Reports a failed run that happened elsewhere. It counts like a run of a handler. */
   fail(id: string, error: unknown, by: string): Promise<DeadLetter> {
-    return this.#act(id, 'reschedule', by, (letter, mover) =>
-      this.#changeAfterFailure(letter, mover, error),
+    return this.#act({ id, move: 'reschedule', by }, (letter, mover) =>
+      reportFailure(this.#options, letter, mover, error),
     )
   }
 
   park(id: string, note: string | undefined, by: string): Promise<DeadLetter> {
-    return this.#act(
-      id,
-      'park',
-      by,
-      (letter, mover) => moves.park(letter, mover, { reason: 'operator' }),
-      note,
+    return this.#act({ id, move: 'park', by, note }, (letter, mover) =>
+      moves.park(letter, mover, { reason: 'operator' }),
     )
   }
 
@@ -120,12 +128,8 @@ export class Admin {
     checkKeys('review', input, ['decision', 'note', 'by'])
     const { decision, note, by } = input
     checkOneOf('decision', [decision], ['requeue', 'resolve', 'discard'])
-    return this.#act(
-      id,
-      'review',
-      by,
-      (letter, mover) => moves.review(letter, mover, decision),
-      note,
+    return this.#act({ id, move: 'review', by, note }, (letter, mover) =>
+      moves.review(letter, mover, decision),
     )
   }
 
@@ -137,6 +141,17 @@ export class Admin {
   async replay(id: string, by: string, options: LetterReplayOptions): Promise<DeadLetter> {
     checkKeys('replay options', options, ['to'])
     const actor = checkBy(by)
+    return this.#audit({ id, move: 'replay', by: actor }, (describe) =>
+      this.#replay(id, actor, options, describe),
+    )
+  }
+
+  async #replay(
+    id: string,
+    actor: string,
+    options: LetterReplayOptions,
+    describe: Describe,
+  ): Promise<DeadLetter> {
     let letter = await this.#load(id)
     this.#checkMove('replay', letter)
     const { repairRulesFor, createFixCheck } = this.#options
@@ -150,6 +165,7 @@ export class Admin {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const { change, now } = await this.#recordReplay(letter, actor, outcome)
       if (now) {
+        describe({ before: describeLetter(letter), after: describeLetter(now) })
         this.#options.hub.emitChange(now, change)
         return now
       }
@@ -200,27 +216,24 @@ export class Admin {
 
   /** Adds a note to the history. */
   async note(id: string, text: string, by: string): Promise<DeadLetter> {
-    checkNote(text)
-    return this.#act(id, 'note', by, (letter, mover) => moves.note(letter, mover), text)
+    const note = checkNote(text)
+    return this.#act({ id, move: 'note', by, note }, moves.note)
   }
 
   archive(id: string, by: string): Promise<DeadLetter> {
-    return this.#act(id, 'archive', by, (letter, mover) => moves.archive(letter, mover))
+    return this.#act({ id, move: 'archive', by }, moves.archive)
   }
 
   restore(id: string, by: string): Promise<DeadLetter> {
-    return this.#act(id, 'restore', by, (letter, mover) => moves.restore(letter, mover))
+    return this.#act({ id, move: 'restore', by }, moves.restore)
   }
 
   /** Saves the present values, so that the edit can be undone, then changes the letter. */
   async edit(id: string, input: EditInput): Promise<DeadLetter> {
     const edit = readEdit(input)
     return this.#act(
-      id,
-      'edit',
-      input.by,
+      { id, move: 'edit', by: input.by, note: input.reason },
       (letter, mover) => this.prepareEdit(letter, edit, mover),
-      input.reason,
       (letter) => removeUnusedEdit(this.#options.store, letter),
     )
   }
@@ -252,19 +265,24 @@ export class Admin {
     const newest = await findNewestEdit(store, id)
     if (!newest) throw new RedriveError('INVALID_INPUT', `letter ${id} has no edit to undo`)
     const letter = await this.#act(
-      id,
-      'edit',
-      by,
+      { id, move: 'edit', action: 'undo-edit', by, note: undoNote },
       (current, mover) => moves.edit(current, mover, createUndoEdit(current, newest.value)),
-      undoNote,
     )
     await removeEdit(store, newest.id)
     return letter
   }
 
   async remove(id: string, by: string): Promise<DeadLetter> {
-    const { store, hub } = this.#options
     const actor = checkBy(by)
+    return this.#audit({ id, move: 'remove', by: actor }, async (describe) => {
+      const letter = await this.#remove(id, actor)
+      describe({ before: describeLetter(letter) })
+      return letter
+    })
+  }
+
+  async #remove(id: string, actor: string): Promise<DeadLetter> {
+    const { store, hub } = this.#options
     const letter = await this.#load(id)
     this.#checkMove('remove', letter)
     if ((await store.remove({ ids: [id] })) === 0)
@@ -278,19 +296,31 @@ export class Admin {
     return letter
   }
 
-  /** Removes a letter if it exists. Rejects with ILLEGAL_MOVE while it runs: try again later. */
+  /**
+   * Removes a letter for a program, without an entry in the audit log, if the letter exists.
+   * Rejects with ILLEGAL_MOVE while it runs: try again later.
+   */
   async forget(id: string, by: string): Promise<boolean> {
     const [letter] = await this.#options.store.get([id])
     if (!letter) return false
-    await this.remove(id, by)
+    await this.#remove(id, by)
     return true
   }
 
   /** Removes all matching letters if their number is `confirm`. Running letters stay. */
   async clear(filter: LetterFilter, confirm: number, by: string): Promise<number> {
-    const { store, hub } = this.#options
     checkRemoval(filter)
     const actor = checkBy(by)
+    const what = { kind: 'letters', id: toCanonicalJson(filter) } as const
+    return this.#options.audit.act({ action: 'clear', what, actor }, async (describe) => {
+      const removed = await this.#clear(filter, confirm, actor)
+      describe({ after: { removed } })
+      return removed
+    })
+  }
+
+  async #clear(filter: LetterFilter, confirm: number, actor: string): Promise<number> {
+    const { store, hub } = this.#options
     const counts = await store.tally('state', filter)
     const count = [...counts].reduce(
       (sum, [state, letters]) => sum + (state === 'retrying' ? 0 : letters),
@@ -306,47 +336,37 @@ export class Admin {
     return removed
   }
 
-  #changeAfterFailure(letter: DeadLetter, by: moves.Mover, error: unknown): moves.Change {
-    const { clock, hub, classifierRules, fingerprints, backoffs, limitsFor } = this.#options
-    const { queue } = letter
-    const report = (during: string, problem: string): void =>
-      hub.emit({ type: 'error', during: `${during} ${queue}`, error: problem })
-    const onProblem = (problem: string): void => report('classifying', problem)
-    const { judged, template } = understand(
-      error,
-      queue,
-      by.at,
-      classifierRules,
-      onProblem,
-      undefined,
-      fingerprints,
-    )
-    // No claim has counted this run, unless a worker has claimed the letter.
-    const retries = letter.state === 'pending' ? letter.retries + 1 : letter.retries
-    const { change, problem } = changeAfterFailure({
-      letter: { ...letter, retries },
-      by,
-      judged,
-      limits: limitsFor(queue),
-      random: () => clock.random(),
-      customs: backoffs,
-      policyOverride: template?.backoff,
-    })
-    if (problem) report('backoff of', problem)
-    return change
+  /** Performs an action on a letter, with its entries in the audit log. */
+  #audit<T>(
+    { id, move, action = move === 'reschedule' ? 'fail' : move, by, note }: LetterAct,
+    perform: (describe: Describe) => Promise<T>,
+  ): Promise<T> {
+    const what = { kind: 'letter', id } as const
+    return this.#options.audit.act({ action, what, actor: by, reason: note }, perform)
   }
 
   async #act(
-    id: string,
-    move: Move,
-    by: string,
+    given: LetterAct,
     decide: (letter: DeadLetter, mover: moves.Mover) => moves.Change | Promise<moves.Change>,
-    given?: string,
     onConflict?: (letter: DeadLetter) => Promise<void>,
   ): Promise<DeadLetter> {
-    const { store, clock, hub, onFailedRun } = this.#options
-    const actor = checkBy(by)
-    const note = given === undefined || given === '' ? undefined : checkNote(given)
+    const { hub, onFailedRun } = this.#options
+    const act = checkAct(given)
+    return this.#audit(act, async (describe) => {
+      const { letter, change, now } = await this.#change(act, decide, onConflict)
+      describe(describeEdit(letter, now))
+      if (change.set.failure) onFailedRun?.(letter, change)
+      hub.emitChange(now, change)
+      return now
+    })
+  }
+
+  async #change(
+    { id, move, by: actor, note }: LetterAct,
+    decide: (letter: DeadLetter, mover: moves.Mover) => moves.Change | Promise<moves.Change>,
+    onConflict?: (letter: DeadLetter) => Promise<void>,
+  ): Promise<{ letter: DeadLetter; change: moves.Change; now: DeadLetter }> {
+    const { store, clock } = this.#options
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const letter = await this.#load(id)
       this.#checkMove(move, letter)
@@ -358,12 +378,7 @@ export class Admin {
         ...(note === undefined ? {} : { note }),
       })
       const [result] = await store.apply([change])
-      if (result === 'written') {
-        const now = moves.withChange(letter, change)
-        if (change.set.failure) onFailedRun?.(letter, change)
-        hub.emitChange(now, change)
-        return now
-      }
+      if (result === 'written') return { letter, change, now: moves.withChange(letter, change) }
       await onConflict?.(letter)
     }
     throw new RedriveError(

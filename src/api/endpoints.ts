@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Endpoint } from './endpoint.ts'
+import { auditEndpoints } from './endpoints/audit.ts'
 import { bulkEndpoints } from './endpoints/bulk.ts'
 import { groupEndpoints } from './endpoints/groups.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
@@ -16,6 +17,7 @@ export const endpoints = {
   ...queueEndpoints,
   ...reportEndpoints,
   ...tokenEndpoints,
+  ...auditEndpoints,
   ...systemEndpoints,
 }
 

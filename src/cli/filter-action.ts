@@ -30,7 +30,7 @@ export async function actOnFilter(
   const plan = await dlq.plan(name, filter, { by: options.by ?? userName(), ...planOptions })
   if (!options.yes && !(await confirmPlan(opened, plan)))
     return void process.stdout.write('Nothing was changed.\n')
-  const done = await followAction(opened, () => dlq.run(plan.id), until)
+  const done = await followAction(opened, () => dlq.run(plan.id, plan.by), until)
   if (options.json) await printResults(opened, done)
   else process.stdout.write(formatSummary(action, done, until))
   const { failed, skipped } = done.progress
@@ -43,7 +43,7 @@ export async function actOnFilter(
 /** A plan that is not confirmed is cancelled. */
 export async function confirmPlan(
   { dlq }: OpenedQueue,
-  { id, action, count, states }: BulkAction,
+  { id, by, action, count, states }: BulkAction,
 ): Promise<boolean> {
   let isConfirmed = false
   try {
@@ -51,7 +51,7 @@ export async function confirmPlan(
     isConfirmed = await askConfirmation({ name: action }, what)
     return isConfirmed
   } finally {
-    if (!isConfirmed) await dlq.cancel(id)
+    if (!isConfirmed) await dlq.cancel(id, by)
   }
 }
 

@@ -127,6 +127,11 @@ export function readFutureTime(option: string, text: string, nowMs: number): str
   return parseTimestamp(option, text, nowMs, 1)
 }
 
+/** A past timestamp: a duration before now, or an ISO timestamp. */
+export function readPastTime(option: string, text: string, nowMs: number): string {
+  return parseTimestamp(option, text, nowMs)
+}
+
 /** Parses a duration relative to now, in the given direction, or an ISO timestamp. */
 function parseTimestamp(
   option: string,

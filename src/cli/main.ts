@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addArchive } from './commands/archive.ts'
+import { addAudit } from './commands/audit.ts'
 import { addBacktest } from './commands/backtest.ts'
 import { addBulk } from './commands/bulk.ts'
 import { addConfig } from './commands/config.ts'
@@ -110,6 +111,7 @@ function createProgram(): Command {
     addBulk,
     addQueue,
     addBacktest,
+    addAudit,
     addDoctor,
     addImport,
     addExport,

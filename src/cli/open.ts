@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { actAs, type AuditCaller } from '../admin/audit/caller.ts'
 import { systemClock, type Clock } from '../clock/clock.ts'
 import { connect } from '../connect/store.ts'
 import { RedriveError } from '../errors.ts'
@@ -7,6 +8,7 @@ import type { QueueOptions } from '../options/options.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import type { Store } from '../store.ts'
 import { sqliteFileOf } from '../backends/url.ts'
+import { userName } from './user-name.ts'
 
 /** Options that every command takes. */
 export interface GlobalOptions {
@@ -98,7 +100,7 @@ export async function withStore<T>(
   const opened = await findStore(options, create)
   try {
     await opened.store.open()
-    return await use(opened)
+    return await actAs(cliCaller(), () => use(opened))
   } finally {
     await opened.store.close()
   }
@@ -119,10 +121,15 @@ export async function withQueue<T>(
   const own = { clock: opened.clock, redeliver: false, alerts: false } as const
   const dlq = await DeadLetterQueue.open(opened.store, { ...extra, ...own })
   try {
-    return await use({ ...opened, dlq })
+    return await actAs(cliCaller(), () => use({ ...opened, dlq }))
   } finally {
     await dlq.close()
   }
+}
+
+/** The caller in the audit log, for actions that take no name. */
+function cliCaller(): AuditCaller {
+  return { via: 'cli', actor: userName() }
 }
 
 /** The store, not yet open. */

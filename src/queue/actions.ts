@@ -1,10 +1,15 @@
 import type { RetryOptions } from '../admin/action-input.ts'
 import type { LetterReplayOptions, ReviewInput } from '../admin/admin.ts'
+import type { ActDetails, AuditedAct, DeniedCall, PruneOptions } from '../admin/audit/audit-log.ts'
 import type { EditInput } from '../admin/edit-input.ts'
-import type { ResultsQuery } from '../bulk/bulk.ts'
+import type { Bulk, ResultsQuery } from '../bulk/bulk.ts'
 import type { PlanOptions, UndoOptions } from '../bulk/plan-options.ts'
-import { checkKeys, keysOf } from '../check/keys.ts'
+import { checkFilter } from '../check/filter.ts'
+import { checkKeys, checkObject, keysOf } from '../check/keys.ts'
+import type { Groups } from '../groups/groups.ts'
+import type { AuditAction } from '../letter/audit.ts'
 import type { BulkAction, BulkResult, FilterActionName } from '../letter/bulk-action.ts'
+import { toCanonicalJson } from '../letter/canonical-json.ts'
 import type { GroupDetail, IgnoreGroupOptions, ResolveGroupOptions } from '../letter/group.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
@@ -123,7 +128,17 @@ export class QueueActions extends QueueInspection {
     filter: LetterFilter,
     options: PlanOptions = {},
   ): Promise<BulkAction> {
-    return this.parts.bulk.plan(action, await this.parts.groups.expand(filter), options)
+    const { bulk, groups } = this.parts
+    checkFilter(filter)
+    checkObject('plan options', options)
+    const { by, reason } = options
+    const what = { kind: 'letters', id: toCanonicalJson(filter) } as const
+    return this.#audit({ action: 'bulk-plan', what, actor: by, reason }, async (describe) => {
+      const plan = await bulk.plan(action, await groups.expand(filter), options)
+      const after = { action, count: plan.count, state: plan.state }
+      describe({ what: { kind: 'bulk-action', id: plan.id }, after })
+      return plan
+    })
   }
 
   /**
@@ -131,33 +146,41 @@ export class QueueActions extends QueueInspection {
    * letter whose payload was changed again, or that cannot be edited now, is not part of the plan.
    * `by` and `reason` are required.
    */
-  planUndo(editId: string, options: UndoOptions): Promise<BulkAction> {
-    return this.parts.bulk.planUndo(editId, options)
+  async planUndo(editId: string, options: UndoOptions): Promise<BulkAction> {
+    checkObject('plan options', options)
+    const { by, reason } = options
+    const what = { kind: 'bulk-action', id: editId } as const
+    return this.#audit({ action: 'bulk-plan', what, actor: by, reason }, async (describe) => {
+      const plan = await this.parts.bulk.planUndo(editId, options)
+      const after = { action: plan.action, count: plan.count, state: plan.state }
+      describe({ what: { kind: 'bulk-action', id: plan.id }, after })
+      return plan
+    })
   }
 
   /** Approves a plan of another person, if the option `approval` requires it. */
   approve(actionId: string, by: string): Promise<BulkAction> {
-    return this.parts.bulk.approve(actionId, by)
+    return this.#onBulk('bulk-approve', actionId, by, (bulk) => bulk.approve(actionId, by))
   }
 
   /** Starts a planned action. Any process that has called `start()` on this store may run it. */
-  run(actionId: string): Promise<BulkAction> {
-    return this.parts.bulk.run(actionId)
+  run(actionId: string, by?: string): Promise<BulkAction> {
+    return this.#onBulk('bulk-run', actionId, by, (bulk) => bulk.run(actionId))
   }
 
   /** Acts on no further letters until `resume`. Letters that were retried still run. */
-  pause(actionId: string): Promise<BulkAction> {
-    return this.parts.bulk.pause(actionId)
+  pause(actionId: string, by?: string): Promise<BulkAction> {
+    return this.#onBulk('bulk-pause', actionId, by, (bulk) => bulk.pause(actionId))
   }
 
   /** Continues a paused action, or one that its canary stopped. */
-  resume(actionId: string): Promise<BulkAction> {
-    return this.parts.bulk.resume(actionId)
+  resume(actionId: string, by?: string): Promise<BulkAction> {
+    return this.#onBulk('bulk-resume', actionId, by, (bulk) => bulk.resume(actionId))
   }
 
   /** Ends an action for good. What it has done stays done. */
-  cancel(actionId: string): Promise<BulkAction> {
-    return this.parts.bulk.cancel(actionId)
+  cancel(actionId: string, by?: string): Promise<BulkAction> {
+    return this.#onBulk('bulk-cancel', actionId, by, (bulk) => bulk.cancel(actionId))
   }
 
   /** What an action did to each letter, in the order in which it acts on them. */
@@ -182,12 +205,14 @@ export class QueueActions extends QueueInspection {
    * captured. The queue need not have letters yet. A paused queue gets the new reason.
    */
   pauseQueue(queue: string, by: string, reason: string): Promise<PausedQueue> {
-    return this.parts.pausedQueues.pause(queue, by, reason)
+    const act = { action: 'queue-pause', actor: by, reason } as const
+    return this.#onQueue(act, queue, () => this.parts.pausedQueues.pause(queue, by, reason))
   }
 
   /** Lets a paused queue run again. Resolves with false if it was not paused. */
   resumeQueue(queue: string, by: string): Promise<boolean> {
-    return this.parts.pausedQueues.resume(queue, by)
+    const act = { action: 'queue-resume', actor: by } as const
+    return this.#onQueue(act, queue, () => this.parts.pausedQueues.resume(queue, by))
   }
 
   // export and import
@@ -210,7 +235,9 @@ export class QueueActions extends QueueInspection {
    * reaches the store. A letter that the store has in the same version or a higher one stays.
    */
   importLetters(lines: Chunks, options: LetterImportOptions = {}): Promise<LetterImportReport> {
-    return importLines(this.parts.store, lines, options)
+    const { store } = this.parts
+    if (options?.verifyOnly) return importLines(store, lines, options)
+    return this.#onImport('letters', () => importLines(store, lines, options))
   }
 
   // actions on groups
@@ -225,7 +252,9 @@ export class QueueActions extends QueueInspection {
     by: string,
     options: ResolveGroupOptions = {},
   ): Promise<GroupDetail> {
-    return this.parts.groups.resolve(fingerprint, by, options)
+    return this.#onGroup('group-resolve', fingerprint, by, (groups) =>
+      groups.resolve(fingerprint, by, options),
+    )
   }
 
   /**
@@ -237,20 +266,32 @@ export class QueueActions extends QueueInspection {
     by: string,
     options: IgnoreGroupOptions = {},
   ): Promise<GroupDetail> {
-    return this.parts.groups.ignore(fingerprint, by, options)
+    return this.#onGroup('group-ignore', fingerprint, by, (groups) =>
+      groups.ignore(fingerprint, by, options),
+    )
   }
 
   reopenGroup(fingerprint: string, by: string): Promise<GroupDetail> {
-    return this.parts.groups.reopen(fingerprint, by)
+    return this.#onGroup('group-reopen', fingerprint, by, (groups) =>
+      groups.reopen(fingerprint, by),
+    )
   }
 
   /** Assigns the group to a person; null: to nobody. */
   assignGroup(fingerprint: string, by: string, assignee: string | null): Promise<GroupDetail> {
-    return this.parts.groups.assign(fingerprint, by, assignee)
+    return this.#onGroup('group-assign', fingerprint, by, (groups) =>
+      groups.assign(fingerprint, by, assignee),
+    )
   }
 
   noteGroup(fingerprint: string, by: string, text: string): Promise<GroupDetail> {
-    return this.parts.groups.note(fingerprint, by, text)
+    return this.#onGroup(
+      'group-note',
+      fingerprint,
+      by,
+      (groups) => groups.note(fingerprint, by, text),
+      text,
+    )
   }
 
   /**
@@ -258,12 +299,31 @@ export class QueueActions extends QueueInspection {
    * by one of them finds the letters of all.
    */
   mergeGroups(into: string, others: readonly string[], by: string): Promise<GroupDetail> {
-    return this.parts.groups.merge(into, others, by)
+    const note = `with ${[others].flat().map(String).join(', ')}`
+    return this.#onGroup('group-merge', into, by, (groups) => groups.merge(into, others, by), note)
   }
 
   /** Undoes the merge of this fingerprint. */
   splitGroup(fingerprint: string, by: string): Promise<GroupDetail> {
-    return this.parts.groups.split(fingerprint, by)
+    return this.#onGroup('group-split', fingerprint, by, (groups) => groups.split(fingerprint, by))
+  }
+
+  // audit log
+
+  /**
+   * Removes entries of the audit log that are older than `before`. The hash of the last one stays,
+   * so that the rest can be verified.
+   */
+  pruneAudit(options: PruneOptions): Promise<number> {
+    return this.parts.audit.prune(options)
+  }
+
+  /**
+   * Records that a call of a person was denied, for a server in front of this queue. Of equal
+   * calls, one a minute is recorded. Never rejects.
+   */
+  recordDenied(call: DeniedCall): Promise<void> {
+    return this.parts.audit.deny(call)
   }
 
   // operation files
@@ -272,11 +332,75 @@ export class QueueActions extends QueueInspection {
    * Imports a JSON file of operations that another queue wrote. Importing it again adds nothing.
    */
   importOperations(text: string): Promise<ImportReport> {
-    return importOperationFile(this.parts.store, text, this.parts.capacity)
+    const { store, capacity } = this.parts
+    return this.#onImport('operations', () => importOperationFile(store, text, capacity))
   }
 
   /** Exports all matching letters as such a file. Default: all letters, also archived ones. */
   async exportOperations(filter: LetterFilter = everything): Promise<string> {
     return exportOperationFile(this.parts.store, await this.parts.groups.expand(filter))
   }
+
+  #audit<T>(act: AuditedAct, perform: Perform<T>): Promise<T> {
+    return this.parts.audit.act(act, perform)
+  }
+
+  #onBulk(
+    action: AuditAction,
+    id: string,
+    actor: string | undefined,
+    act: (bulk: Bulk) => Promise<BulkAction>,
+  ): Promise<BulkAction> {
+    const { bulk } = this.parts
+    return this.#audit({ action, what: { kind: 'bulk-action', id }, actor }, async (describe) => {
+      const { state } = await bulk.get(id)
+      const after = await act(bulk)
+      describe({ before: { state }, after: { state: after.state } })
+      return after
+    })
+  }
+
+  #onGroup(
+    action: AuditAction,
+    id: string,
+    actor: string,
+    act: (groups: Groups) => Promise<GroupDetail>,
+    reason?: string,
+  ): Promise<GroupDetail> {
+    const { groups } = this.parts
+    return this.#audit({ action, what: { kind: 'group', id }, actor, reason }, async (describe) => {
+      const before = await groups.get(id, {})
+      const after = await act(groups)
+      describe({
+        ...(before ? { before: describeGroup(before) } : {}),
+        after: describeGroup(after),
+      })
+      return after
+    })
+  }
+
+  #onQueue<T>(act: Omit<AuditedAct, 'what'>, id: string, change: () => Promise<T>): Promise<T> {
+    const isPaused = async (): Promise<boolean> =>
+      (await this.pausedQueues()).some(({ queue }) => queue === id)
+    return this.#audit({ ...act, what: { kind: 'queue', id } }, async (describe) => {
+      const before = { paused: await isPaused() }
+      const result = await change()
+      describe({ before, after: { paused: act.action === 'queue-pause' } })
+      return result
+    })
+  }
+
+  #onImport<R extends { added: number }>(id: string, run: () => Promise<R>): Promise<R> {
+    return this.#audit({ action: 'import', what: { kind: 'store', id } }, async (describe) => {
+      const report = await run()
+      describe({ after: { added: report.added } })
+      return report
+    })
+  }
+}
+
+type Perform<T> = (describe: (details: ActDetails) => void) => Promise<T>
+
+function describeGroup({ status, assignee }: GroupDetail): { [key: string]: string } {
+  return { status, ...(assignee === undefined ? {} : { assignee }) }
 }

@@ -20,6 +20,7 @@ import { checkQuery, checkSearch } from '../check/filter.ts'
 import { checkKeys } from '../check/keys.ts'
 import { RedriveError } from '../errors.ts'
 import type { Group, GroupDetail, GroupExplanation, GroupQuery } from '../letter/group.ts'
+import type { AuditEntry, AuditPosition, AuditQuery, AuditReport } from '../letter/audit.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
 import type { LetterFilter, LetterQuery, Page } from '../letter/query.ts'
@@ -162,6 +163,27 @@ export class QueueInspection {
   /** Queues that have letters or are paused, by name, with counts by state. */
   async queues(query: QueuesQuery = {}): Promise<Page<QueueSummary>> {
     return listQueues(this.parts.store, await this.pausedQueues(), query)
+  }
+
+  /**
+   * Entries of the audit log: what people did, and which calls were denied. An action has an entry
+   * before it (`started`) and one after it. A filter reads the log until the page is full.
+   */
+  audit(query: AuditQuery = {}): Promise<Page<AuditEntry>> {
+    return this.parts.audit.find(query)
+  }
+
+  /**
+   * Reads the whole audit log and checks its hashes. `expected` is the `head` of an earlier report
+   * that you have kept elsewhere.
+   */
+  verifyAudit(expected?: AuditPosition): Promise<AuditReport> {
+    return this.parts.audit.verify(expected)
+  }
+
+  /** The audit log as JSON Lines, the oldest entry first. */
+  exportAudit(): AsyncGenerator<string> {
+    return this.parts.audit.lines()
   }
 
   /** Queues that `pauseQueue` has paused, by name. */

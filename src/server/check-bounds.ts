@@ -6,6 +6,7 @@ import type { GroupDetail } from '../letter/group.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { isFilterInScope, isInScope } from './bounds.ts'
 import { checkPermission } from './caller.ts'
+import { denied, type DenialContext } from './denials.ts'
 import type { Context } from './handlers/handler.ts'
 
 type Input = { [key: string]: unknown }
@@ -15,24 +16,30 @@ type Input = { [key: string]: unknown }
  * A letter, group or bulk action outside the scope looks as if it did not exist.
  */
 export async function checkBounds(
-  name: string,
+  denials: DenialContext,
   { bounds, permission }: Endpoint,
   input: Input,
   context: Context,
 ): Promise<void> {
-  if (bounds === 'letter') context.letter = await findLetter(input['id'] as string, context)
+  if (bounds === 'letter')
+    context.letter = await findLetter(input['id'] as string, context, denials)
   if (bounds === 'group') context.group = await findGroup(input['fingerprint'] as string, context)
   if (bounds === 'action') context.action = await findAction(input['id'] as string, context)
   if (bounds === 'queue') checkQueue(input['queue'] as string, context)
   if (permission === 'by-action') {
     const action = bounds === 'action' ? context.action.action : (input['action'] as BulkActionName)
-    checkPermission(context.caller, `${name} for ${action}`, permissionOfAction[action])
+    checkPermission(context.caller, `${denials.endpoint} for ${action}`, permissionOfAction[action])
   }
 }
 
-async function findLetter(id: string, { dlq, caller }: Context): Promise<DeadLetter> {
+async function findLetter(
+  id: string,
+  { dlq, caller }: Context,
+  denials: DenialContext,
+): Promise<DeadLetter> {
   const letter = await dlq.get(id)
   if (letter && isInScope(caller.scope, letter)) return letter
+  if (letter) await denied(denials, 'FORBIDDEN', 'the letter is outside the scope')
   throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
 }
 

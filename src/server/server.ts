@@ -1,4 +1,5 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { actAs } from '../admin/audit/caller.ts'
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
 import type { Endpoint } from '../api/endpoint.ts'
 import { openApiDocument } from '../api/openapi.ts'
@@ -8,6 +9,8 @@ import type { DeadLetter } from '../letter/letter.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import { checkAccess, type Caller } from './caller.ts'
 import { checkBounds } from './check-bounds.ts'
+import { recordDenial, type DenialContext } from './denials.ts'
+import { auditHandlers } from './handlers/audit.ts'
 import { bulkHandlers } from './handlers/bulk.ts'
 import { groupHandlers } from './handlers/groups.ts'
 import type { Context, Handlers } from './handlers/handler.ts'
@@ -42,6 +45,7 @@ const handlers: Handlers = {
   ...queueHandlers,
   ...reportHandlers,
   ...tokenHandlers,
+  ...auditHandlers,
   ...systemHandlers,
 }
 type AnyHandler = (input: unknown, context: Context) => unknown
@@ -81,26 +85,38 @@ function addEndpoint(
   endpoint: Endpoint,
   options: ServerOptions,
 ): void {
-  const handler = handlers[name] as AnyHandler
   app.route({
     method: endpoint.method,
     url: endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     handler: async (request, reply) => {
       const caller = endpoint.permission === 'public' ? undefined : await identify(request, options)
-      checkAccess(caller, name, endpoint)
-      const input = readInput(endpoint, {
-        params: request.params as { [key: string]: string },
-        query: new URL(request.url, 'http://server').searchParams,
-        body: request.body,
-      })
-      const { dlq, tokens } = options
-      const context = { dlq, tokens, caller } as Context
-      if (caller) await checkBounds(name, endpoint, input, context)
-      const output = await handler(input, context)
+      const { params } = request as { params: { [key: string]: string } }
+      const denials = { dlq: options.dlq, endpoint: name, caller, params }
+      const output = await actAs({ via: 'http', ...(caller ? { actor: caller.name } : {}) }, () =>
+        recordDenial(denials, () => {
+          checkAccess(caller, name, endpoint)
+          return call(request, denials, options)
+        }),
+      )
       if (isLetter(output)) reply.header('etag', `"${output.version}"`)
       return reply.code(endpoint.status ?? 200).send(output)
     },
   })
+}
+
+/** Reads the input of a request and calls the handler. */
+async function call(
+  request: FastifyRequest,
+  denials: DenialContext,
+  { dlq, tokens }: ServerOptions,
+): Promise<unknown> {
+  const { endpoint: name, caller, params } = denials
+  const endpoint = endpointOf(name)
+  const query = new URL(request.url, 'http://server').searchParams
+  const input = readInput(endpoint, { params, query, body: request.body })
+  const context = { dlq, tokens, caller } as Context
+  if (caller) await checkBounds(denials, endpoint, input, context)
+  return (handlers[name] as AnyHandler)(input, context)
 }
 
 async function identify(

@@ -1,9 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { AuditLog, type AuditedAct } from '../admin/audit/audit-log.ts'
 import { permissionsOfRole, type Permission, type Scope } from '../api/permissions.ts'
 import type { TokenView } from '../api/schemas/token.ts'
+import { withoutUndefined } from '../check/keys.ts'
 import type { Clock } from '../clock/clock.ts'
 import { createSecret } from '../clock/secret.ts'
 import { RedriveError } from '../errors.ts'
+import type { Json } from '../letter/letter.ts'
 import { toMs, toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 import type { Caller } from './caller.ts'
@@ -48,9 +51,11 @@ export interface TokensOptions {
  */
 export class Tokens {
   readonly #options: TokensOptions
+  readonly #audit: AuditLog
 
   constructor(options: TokensOptions) {
     this.#options = options
+    this.#audit = new AuditLog(options)
   }
 
   /** Creates a token. Its text is not stored, and cannot be shown again. */
@@ -61,8 +66,12 @@ export class Tokens {
     const secret = createSecret(32)
     const info = { ...input, id, createdAt: toTimestamp(clock.now()) }
     const stored: StoredToken = { ...info, sha256: hashOf(secret) }
-    await store.records.put(kind, id, stored, 0)
-    return { token: `rdr_${id}_${secret}`, info }
+    const act = tokenAct('token-create', id, input.createdBy)
+    return this.#audit.act(act, async (describe) => {
+      await store.records.put(kind, id, stored, 0)
+      describe({ after: detailsOf(info) })
+      return { token: `rdr_${id}_${secret}`, info }
+    })
   }
 
   async get(id: string): Promise<TokenInfo> {
@@ -75,23 +84,35 @@ export class Tokens {
   }
 
   /** The token has no effect from now on. */
-  async revoke(id: string): Promise<TokenInfo> {
-    const { stored } = await this.#load(id)
-    if (!(await this.#options.store.records.remove(kind, id))) throw notFound(id)
-    return infoOf(stored)
+  async revoke(id: string, by?: string): Promise<TokenInfo> {
+    return this.#audit.act(tokenAct('token-revoke', id, by), async (describe) => {
+      const { stored } = await this.#load(id)
+      if (!(await this.#options.store.records.remove(kind, id))) throw notFound(id)
+      const info = infoOf(stored)
+      describe({ before: detailsOf(info) })
+      return info
+    })
   }
 
   /**
    * Gives a token a new secret. The old secret stays valid for `overlapMs`, at most 24 hours; one
    * that is even older does not.
    */
-  async rotate(id: string, overlapMs = 0): Promise<TokenWithSecret> {
-    const { store, clock } = this.#options
+  async rotate(id: string, overlapMs = 0, by?: string): Promise<TokenWithSecret> {
     if (!Number.isInteger(overlapMs) || overlapMs < 0 || overlapMs > maxOverlapMs)
       throw new RedriveError(
         'INVALID_INPUT',
         `overlapMs must be an integer from 0 to ${maxOverlapMs} (24 hours), got ${overlapMs}`,
       )
+    return this.#audit.act(tokenAct('token-rotate', id, by), async (describe) => {
+      const rotated = await this.#rotate(id, overlapMs)
+      describe({ after: { ...detailsOf(rotated.info), overlapMs } })
+      return rotated
+    })
+  }
+
+  async #rotate(id: string, overlapMs: number): Promise<TokenWithSecret> {
+    const { store, clock } = this.#options
     const secret = createSecret(32)
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const { stored, version } = await this.#load(id)
@@ -135,6 +156,14 @@ export class Tokens {
     }
     return callerOf(stored)
   }
+}
+
+function tokenAct(
+  action: 'token-create' | 'token-revoke' | 'token-rotate',
+  id: string,
+  actor: string | undefined,
+): AuditedAct {
+  return { action, what: { kind: 'token', id }, actor }
 }
 
 /** The caller with the rights of a token. */
@@ -198,6 +227,20 @@ function isSecretOf(stored: StoredToken, secret: string, nowMs: number): boolean
 
 function isExpired({ expiresAt }: TokenInfo, nowMs: number): boolean {
   return expiresAt !== undefined && toMs(expiresAt) <= nowMs
+}
+
+/** What the audit log says about a token. */
+function detailsOf({ name, role, permissions, queues, tenants, expiresAt }: TokenInfo): {
+  [key: string]: Json
+} {
+  return withoutUndefined({
+    name,
+    role,
+    permissions: permissions && [...permissions],
+    queues: queues && [...queues],
+    tenants: tenants && [...tenants],
+    expiresAt,
+  })
 }
 
 function infoOf(stored: StoredToken): TokenInfo {

@@ -181,6 +181,9 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   rotateToken: { input: aToken },
   revokeToken: { input: aToken },
 
+  listAudit: nothing,
+  verifyAudit: nothing,
+
   getCaller: nothing,
   getLiveness: nothing,
   getReadiness: nothing,

@@ -72,9 +72,11 @@ export function addBulk(program: Command): void {
   addRun(bulk, 'resume', 'continue an action that was paused or stopped', (dlq, id) =>
     dlq.resume(id),
   )
-  addControl(bulk, 'pause', 'act on no further letters until resume', (dlq, id) => dlq.pause(id))
-  addControl(bulk, 'cancel', 'end an action; what it has done stays done', (dlq, id) =>
-    dlq.cancel(id),
+  addControl(bulk, 'pause', 'act on no further letters until resume', (dlq, id, by) =>
+    dlq.pause(id, by),
+  )
+  addControl(bulk, 'cancel', 'end an action; what it has done stays done', (dlq, id, by) =>
+    dlq.cancel(id, by),
   )
   addControl(bulk, 'approve', 'approve the plan of another person', (dlq, id, by) =>
     dlq.approve(id, by),

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import type { Command } from 'commander'
 import { checkOneOf } from '../../check/keys.ts'
 import { systemClock } from '../../clock/clock.ts'
+import type { Store } from '../../store.ts'
 import type { LetterImportReport } from '../../transfer/lines/import.ts'
 import type { ImportReport } from '../../transfer/operation-file/import.ts'
 import { readChunks } from '../files.ts'
@@ -87,7 +88,7 @@ async function importLetters(
     })
     const report = options.verifyOnly
       ? await opened.into()
-      : await withStore(options, ({ store }) => opened.into(store), { create: true })
+      : await importInto(options, 'letters', (store) => opened.into(store))
     progress?.close()
     printLetterReport(report, options)
     if (stopping.signal.aborted && !report.complete) process.exitCode = stoppedExit
@@ -131,9 +132,28 @@ async function importOperationFile(
   // No store is created for a file without operations.
   if (letters.length === 0 || options.verifyOnly)
     return printReport({ added: 0, duplicates: 0, problems }, options)
+  const report = await importInto(options, 'operations', (store) =>
+    importOperations(store, operations),
+  )
+  return printReport(report, options)
+}
+
+/** Imports into the store, with entries in its audit log. */
+async function importInto<R extends { added: number }>(
+  options: GlobalOptions,
+  id: string,
+  run: (store: Store) => Promise<R>,
+): Promise<R> {
+  const { AuditLog } = await import('../../admin/audit/audit-log.ts')
+  const act = { action: 'import', what: { kind: 'store', id } } as const
   return withStore(
     options,
-    async ({ store }) => printReport(await importOperations(store, operations), options),
+    ({ store, clock }) =>
+      new AuditLog({ store, clock }).act(act, async (describe) => {
+        const report = await run(store)
+        describe({ after: { added: report.added } })
+        return report
+      }),
     { create: true },
   )
 }

@@ -67,7 +67,7 @@ export function addTokens(program: Command): void {
     .action((id: string, _, self: Command) => {
       const options = self.optsWithGlobals<RotateOptions>()
       return withTokens(options, async (stored) => {
-        printToken(options, await stored.rotate(id, readOverlap(options.overlap)))
+        printToken(options, await stored.rotate(id, readOverlap(options.overlap), userName()))
       })
     })
   tokens
@@ -77,7 +77,7 @@ export function addTokens(program: Command): void {
     .action((id: string, _, self: Command) => {
       const options = self.optsWithGlobals<GlobalOptions>()
       return withTokens(options, async (stored) => {
-        const revoked = await stored.revoke(id)
+        const revoked = await stored.revoke(id, userName())
         printEither(options, revoked, `${escapeLine(revoked.name)} (${id}) is revoked.\n`)
       })
     })

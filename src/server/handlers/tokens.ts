@@ -14,10 +14,10 @@ export const tokenHandlers: Handlers<keyof typeof tokenEndpoints> = {
 
   async rotateToken({ id, overlapMs }, { tokens, caller }) {
     checkGrant(await tokens.get(id), caller)
-    return tokens.rotate(id, overlapMs)
+    return tokens.rotate(id, overlapMs, caller.name)
   },
 
-  revokeToken: ({ id }, { tokens }) => tokens.revoke(id),
+  revokeToken: ({ id }, { tokens, caller }) => tokens.revoke(id, caller.name),
 }
 
 /** A caller who knows the secret of a token has its permissions. */

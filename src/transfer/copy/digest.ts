@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto'
+import { toCanonicalJson } from '../../letter/canonical-json.ts'
 import type { Payload } from '../../letter/letter.ts'
 import type { StoredLetter } from '../../store.ts'
-
-/**
- * JSON with sorted keys, so that equal values give equal strings, whatever store they come from.
- */
-export function toCanonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) => {
-    if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner
-    return Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-  })
-}
 
 /**
  * The SHA-256 of everything that a store has of a letter, including both versions of its payload.

@@ -1,6 +1,6 @@
+import { toCanonicalJson } from '../../letter/canonical-json.ts'
 import { letterToJson, payloadToJson } from '../../letter/schema.ts'
 import type { DocumentRecord, Store, StoredLetter } from '../../store.ts'
-import { toCanonicalJson } from './digest.ts'
 
 /** Records that are not copied: workers, and the state of a copy. */
 const ownKinds = new Set(['worker', 'copy'])

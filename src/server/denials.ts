@@ -1,0 +1,47 @@
+import type { EndpointName } from '../api/endpoints.ts'
+import { hasCode } from '../errors.ts'
+import type { AuditSubject } from '../letter/audit.ts'
+import type { DeadLetterQueue } from '../queue/queue.ts'
+import type { Caller } from './caller.ts'
+
+/** Records calls of one request that are denied. */
+export interface DenialContext {
+  dlq: DeadLetterQueue
+  endpoint: EndpointName
+  caller: Caller | undefined
+  /** The parameters of the path, not yet checked. */
+  params: { [key: string]: string }
+}
+
+/** Performs a call. If it is denied, the audit log says so. */
+export async function recordDenial<T>(context: DenialContext, call: () => T): Promise<Awaited<T>> {
+  try {
+    return await call()
+  } catch (error) {
+    if (hasCode(error, 'UNAUTHENTICATED', 'FORBIDDEN'))
+      await denied(context, error.code, error.message)
+    throw error
+  }
+}
+
+/** Records a denied call. */
+export function denied(
+  { dlq, endpoint, caller, params }: DenialContext,
+  code: string,
+  reason: string,
+): Promise<void> {
+  const what = subjectOf(params)
+  return dlq.recordDenied({
+    endpoint,
+    code,
+    reason,
+    ...(caller ? { actor: caller.name } : {}),
+    ...(what ? { what } : {}),
+  })
+}
+
+/** The letter or the queue that the path of a request names. */
+function subjectOf({ id, queue }: { [key: string]: string }): AuditSubject | undefined {
+  if (queue !== undefined) return { kind: 'queue', id: queue }
+  return id === undefined ? undefined : { kind: 'letter', id }
+}
