@@ -1,4 +1,5 @@
 import { checkSize } from '../capture/context.ts'
+import { checkDecrypted } from '../check/decrypted.ts'
 import { whyEditRefused, type EditRules } from '../check/edit-rules.ts'
 import { checkRemoval } from '../check/filter.ts'
 import { checkKeys, checkOneOf } from '../check/keys.ts'
@@ -134,6 +135,7 @@ export class Admin {
     checkActor(by)
     let letter = await this.#load(id)
     this.#checkMove('replay', letter)
+    checkDecrypted(letter)
     const refusal = whyReplayRefused(letter, this.#options.repairRulesFor(letter.queue).replay)
     if (refusal !== undefined)
       throw new RedriveError('REPLAY_REFUSED', `letter ${id} cannot be replayed: ${refusal}`)
@@ -216,6 +218,7 @@ export class Admin {
   /** The values that an edit gives to a letter. Throws INVALID_INPUT if a rule refuses them. */
   editedValues(letter: DeadLetter, { payload: given, patch, ...edited }: ReadEdit): moves.Edit {
     const { maxPayloadBytes, repairRulesFor } = this.#options
+    checkDecrypted(letter)
     const payload = patch ? patchPayload(letter.payload, patch, maxPayloadBytes) : given
     if (payload) checkSize(payload, letter.queue, maxPayloadBytes)
     const values: moves.Edit = {
@@ -236,7 +239,10 @@ export class Admin {
       id,
       'edit',
       by,
-      (current, mover) => moves.edit(current, mover, createUndoEdit(current, newest.value)),
+      (current, mover) => {
+        checkDecrypted(current)
+        return moves.edit(current, mover, createUndoEdit(current, newest.value))
+      },
       undoNote,
     )
     await removeEdit(store, newest.id)

@@ -12,6 +12,7 @@ import { configSchema, type ConfigData } from './schema.ts'
 import { Secrets } from './secrets.ts'
 import { settingsOf, defaultStore, type Setting } from './settings.ts'
 import {
+  encryptionOf,
   mailboxesOf,
   notifyOf,
   targetsOf,
@@ -92,12 +93,14 @@ export function examineConfig(
   const handlers = targetsOf(parsed.data.handlers, secrets)
   const notify = notifyOf(parsed.data.notify, secrets)
   const mailboxes = mailboxesOf(parsed.data.mailboxes, secrets)
+  const encryption = encryptionOf(parsed.data.encryption, secrets)
   const store = parsed.data.store ?? defaultStore
   problems.push(...workflow.problems)
   if (problems.length > 0) return { problems: [...problems, ...secrets.problems] }
   const options = {
     ...optionsOf({ ...parsed.data, ...workflow.options }),
     ...(mailboxes ? { mailboxes } : {}),
+    ...(encryption ? { encryption } : {}),
   }
   if (secrets.problems.length > 0) return { problems: secrets.problems, store, options }
 
@@ -150,7 +153,7 @@ function fromFile(file: string | undefined, env: Environment, read: ReadFile): F
   return { ...found, layer: empty, problems: [...problems, problem] }
 }
 
-const nonOptionKeys = ['store', 'handlers', 'mailboxes', 'notify']
+const nonOptionKeys = ['store', 'handlers', 'mailboxes', 'notify', 'encryption']
 
 /** The keys that are options of a queue, with every backoff as a full policy. */
 function optionsOf(data: ConfigData): QueueOptions {

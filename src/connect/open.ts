@@ -1,5 +1,5 @@
 import type { Clock } from '../clock/clock.ts'
-import { connect, spoolPathOf, withSearch, withSpool } from './store.ts'
+import { connect, spoolPathOf, withEncryption, withSearch, withSpool } from './store.ts'
 import { RedriveError } from '../errors.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { Settings } from '../options/options.ts'
@@ -11,7 +11,7 @@ export type OpenedStore = Store & { spool?: () => Promise<SpoolStatus> }
 
 /**
  * Opens a store with the parts that the options add: an index that follows it, a spool in front of
- * it.
+ * it, encryption.
  */
 export async function openStore(
   store: string | Store,
@@ -27,7 +27,10 @@ export async function openStore(
   const url = typeof store === 'string' ? store : undefined
   const kept = typeof store === 'string' ? await connect(store, clock) : store
   const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept
-  const opened = await openSpool(searched, url, settings, clock, hub)
+  const spooled = await openSpool(searched, url, settings, clock, hub)
+  // Above the index and the spool: neither gets more than the store.
+  const { encryption } = settings
+  const opened = encryption ? await withEncryption(spooled, encryption) : spooled
   try {
     await opened.open()
     return opened

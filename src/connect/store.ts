@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { nodeAdvice } from '../backends/sqlite/node-version.ts'
+import type { KeyProvider } from '../check/encryption-keys.ts'
 import type { Store } from '../store.ts'
 import type { FollowedStore } from '../stores/opensearch/opensearch.ts'
 import type { FolderContents } from '../stores/spool/folder.ts'
@@ -113,6 +114,11 @@ export async function withSpool(store: Store, options: SpoolOptions): Promise<Sp
   await needing('node:sqlite', () => import('node:sqlite'), 'spool')
   const { addSpool } = await import('../stores/spool/spool.ts')
   return addSpool(store, options)
+}
+
+/** Encrypts payloads and headers before they reach the store, its index and its spool. */
+export async function withEncryption<S extends Store>(store: S, keys: KeyProvider): Promise<S> {
+  return (await import('../stores/encrypted/encrypted.ts')).encryptedStore(store, keys)
 }
 
 /** Lists the default spool folder of a store without changing it. */

@@ -8,6 +8,12 @@ import type { JsonSchema } from '../check/payload-schema.ts'
 import type { ReplaySafety } from '../letter/replay-safety.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
+import {
+  provideKeys,
+  isKeyProvider,
+  type ConfiguredKeys,
+  type KeyProvider,
+} from '../check/encryption-keys.ts'
 import { optionsShape, policyShape } from './schema.ts'
 import { defaultAlertRules, type AlertRule } from '../policy/alerts.ts'
 import type { Rule } from '../policy/classify.ts'
@@ -93,6 +99,11 @@ export interface QueueOptions extends QueuePolicy {
    * `opensearch://localhost:9200`.
    */
   search?: string
+  /**
+   * Encrypts payloads and headers before they reach the store: keys by id and the id of the current
+   * one, or a key provider. Letters that were stored before stay readable. Default: no encryption.
+   */
+  encryption?: ConfiguredKeys | KeyProvider
   /**
    * Where new letters go while the store is unreachable. `spool`: to the local disk. `fail`: they
    * are rejected, so that their source is not acknowledged. `memory`: they wait in memory and are
@@ -189,10 +200,14 @@ type Unset =
   | 'onStoreDown'
   | 'spoolPath'
   | 'search'
+  | 'encryption'
 
 /** Options with every default filled in. */
 export type Settings = Required<Omit<QueueOptions, Unset | 'clock' | 'worker'>> &
-  Pick<QueueOptions, Exclude<Unset, 'maxItems'>> & { maxItems: number }
+  Pick<QueueOptions, Exclude<Unset, 'maxItems' | 'encryption'>> & {
+    maxItems: number
+    encryption?: KeyProvider
+  }
 
 /** The default of each option. */
 export const defaults = {
@@ -258,15 +273,20 @@ export function readOptions(options: QueueOptions): Settings {
   for (const map of ['queues', 'dependencies', 'backoffs', 'transforms'] as const)
     checkNames(`option "${map}"`, options[map])
   checkSchema(optionsSchema, options, { thing: 'option', code, renamed: operationNames })
-  const { clock: _clock, worker: _worker, ...given } = options
+  const { clock: _clock, worker: _worker, encryption, ...given } = options
   const settings = { ...defaults, ...removeUndefined(given) }
   return {
     ...settings,
+    ...(encryption ? { encryption: keysOf(encryption) } : {}),
     app: withoutUndefined(settings.app),
     queues: removeUndefinedInEach(settings.queues),
     dependencies: removeUndefinedInEach(settings.dependencies),
     rules: [...settings.rules, ...rulesOf(settings.templates)],
   }
+}
+
+function keysOf(given: ConfiguredKeys | KeyProvider): KeyProvider {
+  return isKeyProvider(given) ? given : provideKeys(given)
 }
 
 /** Removes keys that are undefined, also in the breaker, so that they do not replace a default. */
