@@ -99,7 +99,7 @@ export type { FingerprintMatch, FingerprintRule } from './policy/fingerprint-rul
 export type { Health } from './admin/health.ts'
 export type { Metrics, MetricsQuery } from './admin/metrics.ts'
 export type { Statistics, StatisticsOptions } from './admin/statistics.ts'
-export type { SpoolStatus } from './store.ts'
+export type { KeyRotation, KeyUse, RotateOptions, SpoolStatus } from './store.ts'
 export { errorTable, RedriveError, type ErrorCode } from './errors.ts'
 export type * from './letter/letter.ts'
 export type { PausedQueue } from './letter/paused-queue.ts'

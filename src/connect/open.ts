@@ -1,13 +1,14 @@
 import type { Clock } from '../clock/clock.ts'
 import { connect, spoolPathOf, withEncryption, withSearch, withSpool } from './store.ts'
+import type { KeyMethods } from '../stores/encrypted/encrypted.ts'
 import { RedriveError } from '../errors.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { Settings } from '../options/options.ts'
 import type { SpoolStatus } from '../store.ts'
 import type { Capacity, Store } from '../store.ts'
 
-/** A store, and the status of its spool if it has one. */
-export type OpenedStore = Store & { spool?: () => Promise<SpoolStatus> }
+/** A store, the status of its spool if it has one, and what encryption adds. */
+export type OpenedStore = Store & { spool?: () => Promise<SpoolStatus> } & Partial<KeyMethods>
 
 /**
  * Opens a store with the parts that the options add: an index that follows it, a spool in front of

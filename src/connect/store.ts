@@ -6,6 +6,7 @@ import { nodeAdvice } from '../backends/sqlite/node-version.ts'
 import type { KeyProvider } from '../check/encryption-keys.ts'
 import type { Store } from '../store.ts'
 import type { FollowedStore } from '../stores/opensearch/opensearch.ts'
+import type { KeyMethods } from '../stores/encrypted/encrypted.ts'
 import type { FolderContents } from '../stores/spool/folder.ts'
 import type { SpooledStore, SpoolOptions } from '../stores/spool/spool.ts'
 import { queryOf, sqliteFileOf, urlSettings } from '../backends/url.ts'
@@ -117,7 +118,10 @@ export async function withSpool(store: Store, options: SpoolOptions): Promise<Sp
 }
 
 /** Encrypts payloads and headers before they reach the store, its index and its spool. */
-export async function withEncryption<S extends Store>(store: S, keys: KeyProvider): Promise<S> {
+export async function withEncryption<S extends Store>(
+  store: S,
+  keys: KeyProvider,
+): Promise<S & KeyMethods> {
   return (await import('../stores/encrypted/encrypted.ts')).encryptedStore(store, keys)
 }
 

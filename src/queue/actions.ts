@@ -19,7 +19,8 @@ import {
 import type { Chunks } from '../transfer/lines/split.ts'
 import { exportOperationFile } from '../transfer/operation-file/export.ts'
 import { importOperationFile, type ImportReport } from '../transfer/operation-file/import.ts'
-import { QueueInspection } from './inspection.ts'
+import type { KeyRotation, RotateOptions } from '../store.ts'
+import { noEncryption, QueueInspection } from './inspection.ts'
 
 export interface ClearOptions {
   /** The number of matching letters, as a safeguard: any other number is rejected. */
@@ -28,6 +29,7 @@ export interface ClearOptions {
   by?: string
 }
 
+const rotateKeysOf = keysOf<RotateOptions>({ onProgress: true, signal: true })
 const clearKeys = keysOf<ClearOptions>({ confirm: true, by: true })
 
 /** The actions of people on letters. */
@@ -178,6 +180,17 @@ export class QueueActions extends QueueInspection {
   /** Lets a paused queue run again. Resolves with false if it was not paused. */
   resumeQueue(queue: string, by: string): Promise<boolean> {
     return this.parts.pausedQueues.resume(queue, by)
+  }
+
+  /**
+   * Encrypts all letters and saved edits with the current key that use another key or none. Other
+   * processes may use the store meanwhile. An interrupted rotation is continued by another one.
+   */
+  async rotateKeys(options: RotateOptions = {}): Promise<KeyRotation> {
+    checkKeys('rotateKeys options', options, rotateKeysOf)
+    const { rotateKeys } = this.parts.store
+    if (!rotateKeys) throw noEncryption()
+    return rotateKeys(options)
   }
 
   // export and import

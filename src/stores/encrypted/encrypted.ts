@@ -2,10 +2,24 @@ import type { DeadLetter, Json, LetterSummary } from '../../letter/letter.ts'
 import type { LetterQuery, Page } from '../../letter/query.ts'
 import { Cipher, type DataKey } from './cipher.ts'
 import type { KeyProvider } from '../../check/encryption-keys.ts'
-import type { Records, Store, StoreHealth } from '../../store.ts'
+import type {
+  KeyRotation,
+  KeyUse,
+  Records,
+  RotateOptions,
+  Store,
+  StoreHealth,
+} from '../../store.ts'
 import { applyEach } from '../apply-each.ts'
 import { passThrough } from '../pass-through.ts'
 import { LetterCipher } from './letter-cipher.ts'
+import { countKeys, encryptedKinds, rotateKeys } from './rotate.ts'
+
+/** What a store with encryption can do besides. */
+export interface KeyMethods {
+  rotateKeys(options?: RotateOptions): Promise<KeyRotation>
+  countKeys(): Promise<KeyUse>
+}
 
 /**
  * Encrypts the payloads and headers of a store, and the records that contain parts of them. Callers
@@ -13,7 +27,7 @@ import { LetterCipher } from './letter-cipher.ts'
  * cannot be decrypted is returned encrypted, with `corrupt`. Letters that were stored before are
  * returned as they are.
  */
-export function encryptedStore<S extends Store>(store: S, keys: KeyProvider): S {
+export function encryptedStore<S extends Store>(store: S, keys: KeyProvider): S & KeyMethods {
   const cipher = new Cipher(keys)
   const letters = new LetterCipher(cipher)
   const ongoing = new Set<Promise<unknown>>()
@@ -36,6 +50,8 @@ export function encryptedStore<S extends Store>(store: S, keys: KeyProvider): S 
       await Promise.allSettled(ongoing)
       await store.close()
     },
+    rotateKeys: (options?: RotateOptions) => rotateKeys(store, letters, options),
+    countKeys: () => countKeys(store, letters),
     health: async () => withKeyHealth(await store.health(), cipher),
   })
 }
@@ -125,9 +141,6 @@ function optionalMethods(
       letters.openSummaries(await store.search!(text, options))
   return methods
 }
-
-/** Kinds of records that contain parts of payloads: saved edits, and the input of bulk actions. */
-export const encryptedKinds: ReadonlySet<string> = new Set(['edit', 'bulk'])
 
 function encryptRecords(records: Records, letters: LetterCipher, withKey: WithKey): Records {
   return passThrough(records, {

@@ -2,7 +2,7 @@ import { hasCode, RedriveError } from '../../errors.ts'
 import type { DeadLetter, Json, LetterSummary, Payload } from '../../letter/letter.ts'
 import type { Change } from '../../letter/moves.ts'
 import { Undecryptable, unknownKey, type Cipher, type DataKey, type Place } from './cipher.ts'
-import type { DocumentRecord, StoredLetter } from '../../store.ts'
+import type { DocumentRecord, KeptLetter, StoredLetter } from '../../store.ts'
 import { keyIdOf, readSealed, writeKeyId, writeSealed } from '../../letter/sealed.ts'
 
 type Headers = Record<string, string>
@@ -52,7 +52,7 @@ export class LetterCipher {
     return { ...change, set }
   }
 
-  sealStored(key: DataKey, stored: StoredLetter): StoredLetter {
+  sealStored(key: DataKey, stored: KeptLetter): KeptLetter {
     const { letter, original } = stored
     const sealed = { ...stored, letter: this.sealLetter(key, letter) }
     if (original) sealed.original = this.sealPayload(key, letter.id, original)
