@@ -148,6 +148,13 @@ export const errorTable = {
     retry: false,
     means: 'The bytes of a body do not match their content type. They are stored unchanged.',
   },
+  DECRYPTION_FAILED: {
+    status: 500,
+    exit: 6,
+    retry: false,
+    means:
+      'A payload or a saved edit cannot be decrypted: its key is unknown in this process, is another key, or the ciphertext was changed. It stays stored. The message names the letter and the key.',
+  },
   DOCUMENT_NOT_FOUND: {
     status: 404,
     exit: 4,

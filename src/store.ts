@@ -86,9 +86,10 @@ export interface Store {
   /**
    * Stores letters exactly as they come from another store, each atomically, in the given order. It
    * checks no dedupeKey and no capacity, and counts nothing in the totals. A letter with the same
-   * id is replaced if its version is lower; otherwise it stays, and the result is `conflict`.
+   * id is replaced if its version is lower and `replaces`, if given, is that version; otherwise it
+   * stays, and the result is `conflict`. With `replaces`, a missing letter is a `conflict` too.
    */
-  keep(letters: readonly StoredLetter[]): Promise<KeepResult[]>
+  keep(letters: readonly KeptLetter[]): Promise<KeepResult[]>
   /**
    * Replaces the totals of the given actions, queues and priorities; others stay. Harmless to
    * repeat.
@@ -191,6 +192,12 @@ export interface StoredLetter {
   original?: Payload
   /** The ids of `dependsOn` that are not resolved yet. Absent: none. */
   waitsFor?: string[]
+}
+
+/** A letter for `keep`. */
+export interface KeptLetter extends StoredLetter {
+  /** The version that the stored letter must have, else `conflict`. Default: any, or no letter. */
+  replaces?: number
 }
 
 export type KeepResult = 'written' | 'conflict'
@@ -344,4 +351,33 @@ export interface DriftReport {
   examples: string[]
   /** Whether the differences were repaired, excluding unreadable rows. */
   repaired: boolean
+}
+
+/** The number of letters and of saved records that use each key. A letter may use several keys. */
+export interface KeyUse {
+  /** Id of the key that new letters are encrypted with. */
+  current: string
+  /** `(none)`: not encrypted. */
+  letters: Record<string, number>
+  records: Record<string, number>
+}
+
+/** Result of a rotation, in letters and saved records. */
+export interface KeyRotation {
+  current: string
+  checked: number
+  /** Encrypted with the current key now. */
+  rotated: number
+  /** In use by a worker, or changed meanwhile: the next rotation finds them. */
+  skipped: number
+  /** Cannot be decrypted. They are unchanged. */
+  failed: number
+  /** The signal ended the rotation before it was complete. */
+  stopped?: true
+}
+
+export interface RotateOptions {
+  onProgress?: (progress: KeyRotation) => void
+  /** Ends the rotation early. Another rotation continues it. */
+  signal?: AbortSignal
 }

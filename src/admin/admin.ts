@@ -1,4 +1,5 @@
 import { checkSize } from '../capture/context.ts'
+import { checkDecrypted } from '../check/decrypted.ts'
 import { whyEditRefused, type EditRules } from '../check/edit-rules.ts'
 import { checkRemoval } from '../check/filter.ts'
 import { checkKeys, checkOneOf } from '../check/keys.ts'
@@ -154,6 +155,7 @@ export class Admin {
   ): Promise<DeadLetter> {
     let letter = await this.#load(id)
     this.#checkMove('replay', letter)
+    checkDecrypted(letter)
     const { repairRulesFor, createFixCheck } = this.#options
     const refusal =
       whyReplayRefused(letter, repairRulesFor(letter.queue).replay) ??
@@ -248,6 +250,7 @@ export class Admin {
   /** The values that an edit gives to a letter. Throws INVALID_INPUT if a rule refuses them. */
   editedValues(letter: DeadLetter, { payload: given, patch, ...edited }: ReadEdit): moves.Edit {
     const { maxPayloadBytes, repairRulesFor } = this.#options
+    checkDecrypted(letter)
     const payload = patch ? patchPayload(letter.payload, patch, maxPayloadBytes) : given
     if (payload) checkSize(payload, letter.queue, maxPayloadBytes)
     const values: moves.Edit = {
@@ -266,7 +269,10 @@ export class Admin {
     if (!newest) throw new RedriveError('INVALID_INPUT', `letter ${id} has no edit to undo`)
     const letter = await this.#act(
       { id, move: 'edit', action: 'undo-edit', by, note: undoNote },
-      (current, mover) => moves.edit(current, mover, createUndoEdit(current, newest.value)),
+      (current, mover) => {
+        checkDecrypted(current)
+        return moves.edit(current, mover, createUndoEdit(current, newest.value))
+      },
     )
     await removeEdit(store, newest.id)
     return letter

@@ -7,6 +7,7 @@ import type { JsonPatch } from '../letter/json-patch.ts'
 import type { DeadLetter, Json, Payload, Priority } from '../letter/letter.ts'
 import type { Edit, Mover } from '../letter/moves.ts'
 import { encodePayload } from '../letter/payload.ts'
+import { readSealed } from '../letter/sealed.ts'
 import type { Timestamp } from '../letter/time.ts'
 
 export interface EditInput {
@@ -94,6 +95,12 @@ export function readCurrentValues(
 
 /** Reads the record of an edit. */
 export function readSavedEdit(values: Json): SavedEdit {
+  const sealed = readSealed(values)
+  if (sealed)
+    throw new RedriveError(
+      'DECRYPTION_FAILED',
+      `a saved edit is encrypted with key ${sealed.keyId}, and this process cannot decrypt it: check the option encryption`,
+    )
   const { payload, ...rest } = values as Omit<SavedEdit, 'payload'> & { payload?: Json }
   if (!payload) return rest
   const saved = payload as unknown as Omit<Payload, 'bytes'> & { bytes: string }

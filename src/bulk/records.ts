@@ -3,6 +3,7 @@ import { RedriveError } from '../errors.ts'
 import { isLetterId } from '../letter/letter-id.ts'
 import type { Json } from '../letter/letter.ts'
 import type { Timestamp } from '../letter/time.ts'
+import { readSealed } from '../letter/sealed.ts'
 import type { DocumentRecord, Store } from '../store.ts'
 import type { BulkAction, PlannedLetter } from '../letter/bulk-action.ts'
 import type { Ramp } from './ramp.ts'
@@ -77,7 +78,8 @@ export class BulkRecords {
     for (let after: string | undefined; ;) {
       const page = { limit: actionsPerPage, ...(after === undefined ? {} : { after }) }
       const records = await this.#records.list(kinds.action, page)
-      for (const record of records) yield actionOf(record).action
+      // An action that this process cannot decrypt is left out.
+      for (const record of records) if (!readSealed(record.value)) yield actionOf(record).action
       if (records.length < actionsPerPage) return
       after = records.at(-1)!.id
     }

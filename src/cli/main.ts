@@ -13,6 +13,7 @@ import { addEdit } from './commands/edit.ts'
 import { addExport } from './commands/export.ts'
 import { addGroups } from './commands/groups.ts'
 import { addImport } from './commands/import.ts'
+import { addKeys } from './commands/keys.ts'
 import { addList } from './commands/list.ts'
 import { addNote } from './commands/note.ts'
 import { addPark } from './commands/park.ts'
@@ -96,6 +97,7 @@ function createProgram(): Command {
     .exitOverride()
   for (const add of [
     addList,
+    addKeys,
     addShow,
     addStats,
     addGroups,

@@ -2,9 +2,10 @@ import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { actAs, type AuditCaller } from '../admin/audit/caller.ts'
 import { systemClock, type Clock } from '../clock/clock.ts'
-import { connect } from '../connect/store.ts'
+import { connect, withEncryption } from '../connect/store.ts'
 import { RedriveError } from '../errors.ts'
 import type { QueueOptions } from '../options/options.ts'
+import { isKeyProvider, provideKeys } from '../check/encryption-keys.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import type { Store } from '../store.ts'
 import { sqliteFileOf } from '../backends/url.ts'
@@ -95,9 +96,10 @@ export function hideSecrets(url: string): string {
 export async function withStore<T>(
   options: GlobalOptions,
   use: (opened: Opened) => Promise<T>,
-  { create = false } = {},
+  { create = false, decrypt = true } = {},
 ): Promise<T> {
-  const opened = await findStore(options, create)
+  const found = await findStore(options, create)
+  const opened = decrypt ? await withKeys(found, await readKeys()) : found
   try {
     await opened.store.open()
     return await actAs(cliCaller(), () => use(opened))
@@ -115,8 +117,9 @@ export async function withQueue<T>(
   use: (opened: OpenedQueue) => Promise<T>,
   queueOptions: () => Promise<QueueOptions> | undefined = () => undefined,
 ): Promise<T> {
-  const opened = await findStore(options, false)
-  const extra = await queueOptions()
+  const found = await findStore(options, false)
+  const { encryption, ...extra } = (await queueOptions()) ?? {}
+  const opened = await withKeys(found, encryption ?? (await readKeys()))
   const { DeadLetterQueue } = await import('../queue/queue.ts')
   const own = { clock: opened.clock, redeliver: false, alerts: false } as const
   const dlq = await DeadLetterQueue.open(opened.store, { ...extra, ...own })
@@ -130,6 +133,33 @@ export async function withQueue<T>(
 /** The caller in the audit log, for actions that take no name. */
 function cliCaller(): AuditCaller {
   return { via: 'cli', actor: userName() }
+}
+
+type Keys = NonNullable<QueueOptions['encryption']>
+
+/** The keys of the configuration. Undefined: it has none. */
+async function readKeys(): Promise<Keys | undefined> {
+  const isConfigured = Object.keys(process.env).some((name) =>
+    /^REDRIVE_(CONFIG$|ENCRYPTION)/.test(name),
+  )
+  if (!isConfigured && !existsSync('redrive.yaml')) return undefined
+  const [{ examineConfig }, { invalidConfig }, { readTextFile }] = await Promise.all([
+    import('../config/load.ts'),
+    import('../config/problems.ts'),
+    import('../config/read-file.ts'),
+  ])
+  const examined = examineConfig({ env: process.env, read: readTextFile })
+  if ('config' in examined) return examined.config.options.encryption
+  // Other problems concern workers. Without its keys, a command would show every letter as corrupt.
+  const problems = examined.problems.filter(({ key }) => key.startsWith('encryption'))
+  if (problems.length > 0) throw invalidConfig(problems)
+  return examined.options?.encryption
+}
+
+async function withKeys(opened: Opened, keys: Keys | undefined): Promise<Opened> {
+  if (!keys) return opened
+  const provider = isKeyProvider(keys) ? keys : provideKeys(keys)
+  return { ...opened, store: await withEncryption(opened.store, provider) }
 }
 
 /** The store, not yet open. */

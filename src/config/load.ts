@@ -13,6 +13,7 @@ import { configSchema, type ConfigData } from './schema.ts'
 import { Secrets } from './secrets.ts'
 import { settingsOf, defaultStore, type Setting } from './settings.ts'
 import {
+  encryptionOf,
   mailboxesOf,
   notifyOf,
   targetsOf,
@@ -93,6 +94,7 @@ export function examineConfig(
   const handlers = targetsOf(parsed.data.handlers, secrets)
   const notify = notifyOf(parsed.data.notify, secrets)
   const mailboxes = mailboxesOf(parsed.data.mailboxes, secrets)
+  const encryption = encryptionOf(parsed.data.encryption, secrets)
   const store = parsed.data.store ?? defaultStore
   problems.push(...workflow.problems)
   const unversioned = findFixWithoutVersion(parsed.data)
@@ -101,6 +103,7 @@ export function examineConfig(
   const options = {
     ...optionsOf({ ...parsed.data, ...workflow.options }),
     ...(mailboxes ? { mailboxes } : {}),
+    ...(encryption ? { encryption } : {}),
   }
   if (secrets.problems.length > 0) return { problems: secrets.problems, store, options }
 
@@ -153,7 +156,7 @@ function fromFile(file: string | undefined, env: Environment, read: ReadFile): F
   return { ...found, layer: empty, problems: [...problems, problem] }
 }
 
-const nonOptionKeys = ['store', 'handlers', 'mailboxes', 'notify']
+const nonOptionKeys = ['store', 'handlers', 'mailboxes', 'notify', 'encryption']
 
 /** The keys that are options of a queue, with every backoff as a full policy. */
 function optionsOf(data: ConfigData): QueueOptions {

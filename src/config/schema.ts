@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { categories, recoverabilities, severities } from '../letter/letter.ts'
 import { targetProblem } from '../targets/http.ts'
 import { templates } from '../policy/templates.ts'
+import { keyIdPattern } from '../check/encryption-keys.ts'
 import { fingerprintRule } from '../options/fingerprint-rule.ts'
 import {
   durationMs,
@@ -24,6 +25,7 @@ const {
   templates: _templates,
   queues: queuesOption,
   mailboxes: _mailboxes,
+  encryption: encryptionOption,
   ...data
 } = optionsShape
 
@@ -252,6 +254,18 @@ const notify = z.strictObject({
     .describe('Opens an incident for each alert, and resolves it when the alert clears.'),
 })
 
+const encryption = z.strictObject({
+  current: z
+    .string()
+    .regex(keyIdPattern)
+    .describe('Id of the key that new letters are encrypted with.'),
+  keys: z.record(z.string().regex(keyIdPattern), secret).meta({
+    description:
+      'Keys by id, each 32 bytes in base64: { env: NAME } or { file: PATH }. Remove a key when no letter uses it.',
+    writeOnly: true,
+  }),
+})
+
 /** Settings of an older design, with its names and bounds. */
 const workflowShape = {
   dlq_enabled: z
@@ -307,6 +321,7 @@ export const configSchema = z.strictObject({
     .record(mailboxName, mailboxUrl)
     .optional()
     .describe('Mailboxes that letters are replayed to, by the mailbox name in the letters.'),
+  encryption: encryption.optional().describe(encryptionOption.description ?? ''),
   queues: z
     .record(z.string(), z.strictObject({ ...policyShape, backoff }))
     .optional()

@@ -1,6 +1,7 @@
 import type { CommandTarget } from '../targets/command.ts'
 import { targetProblem, type HttpTarget } from '../targets/http.ts'
 import type { MailboxTarget } from '../targets/mailbox.ts'
+import { keyForm, parseKey, type ConfiguredKeys } from '../check/encryption-keys.ts'
 import type { ConfigData } from './schema.ts'
 import type { Path } from './layer.ts'
 import type { GivenSecret, Secrets } from './secrets.ts'
@@ -94,4 +95,23 @@ export function notifyOf(
     if (pagerduty.url !== undefined) targets.pagerduty.url = pagerduty.url
   }
   return targets
+}
+
+/** The keys, except those whose secret is missing. Undefined: none are configured. */
+export function encryptionOf(
+  given: ConfigData['encryption'],
+  secrets: Secrets,
+): ConfiguredKeys | undefined {
+  if (!given) return undefined
+  const { current, keys: sources } = given
+  const keys: Record<string, string> = {}
+  for (const [id, secret] of Object.entries(sources)) {
+    const path = ['encryption', 'keys', id]
+    const key = secrets.reveal(secret, path)
+    if (parseKey(key)) keys[id] = key
+    else if (key !== '') secrets.reject(path, keyForm)
+  }
+  if (!Object.hasOwn(sources, current))
+    secrets.reject(['encryption', 'current'], 'must be the id of one of the keys')
+  return Object.hasOwn(keys, current) ? { current, keys } : undefined
 }

@@ -1,17 +1,18 @@
 import type { Clock } from '../clock/clock.ts'
-import { connect, spoolPathOf, withSearch, withSpool } from './store.ts'
+import { connect, spoolPathOf, withEncryption, withSearch, withSpool } from './store.ts'
+import type { KeyMethods } from '../stores/encrypted/encrypted.ts'
 import { RedriveError } from '../errors.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { Settings } from '../options/options.ts'
 import type { SpoolStatus } from '../store.ts'
 import type { Capacity, Store } from '../store.ts'
 
-/** A store, and the status of its spool if it has one. */
-export type OpenedStore = Store & { spool?: () => Promise<SpoolStatus> }
+/** A store, the status of its spool if it has one, and what encryption adds. */
+export type OpenedStore = Store & { spool?: () => Promise<SpoolStatus> } & Partial<KeyMethods>
 
 /**
  * Opens a store with the parts that the options add: an index that follows it, a spool in front of
- * it.
+ * it, encryption.
  */
 export async function openStore(
   store: string | Store,
@@ -27,7 +28,10 @@ export async function openStore(
   const url = typeof store === 'string' ? store : undefined
   const kept = typeof store === 'string' ? await connect(store, clock) : store
   const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept
-  const opened = await openSpool(searched, url, settings, clock, hub)
+  const spooled = await openSpool(searched, url, settings, clock, hub)
+  // Above the index and the spool: neither gets more than the store.
+  const { encryption } = settings
+  const opened = encryption ? await withEncryption(spooled, encryption) : spooled
   try {
     await opened.open()
     return opened

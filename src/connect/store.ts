@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { nodeAdvice } from '../backends/sqlite/node-version.ts'
+import type { KeyProvider } from '../check/encryption-keys.ts'
 import type { Store } from '../store.ts'
 import type { FollowedStore } from '../stores/opensearch/opensearch.ts'
+import type { KeyMethods } from '../stores/encrypted/encrypted.ts'
 import type { FolderContents } from '../stores/spool/folder.ts'
 import type { SpooledStore, SpoolOptions } from '../stores/spool/spool.ts'
 import { queryOf, sqliteFileOf, urlSettings } from '../backends/url.ts'
@@ -113,6 +115,14 @@ export async function withSpool(store: Store, options: SpoolOptions): Promise<Sp
   await needing('node:sqlite', () => import('node:sqlite'), 'spool')
   const { addSpool } = await import('../stores/spool/spool.ts')
   return addSpool(store, options)
+}
+
+/** Encrypts payloads and headers before they reach the store, its index and its spool. */
+export async function withEncryption<S extends Store>(
+  store: S,
+  keys: KeyProvider,
+): Promise<S & KeyMethods> {
+  return (await import('../stores/encrypted/encrypted.ts')).encryptedStore(store, keys)
 }
 
 /** Lists the default spool folder of a store without changing it. */

@@ -8,6 +8,12 @@ import type { JsonSchema } from '../check/payload-schema.ts'
 import type { ReplaySafety } from '../letter/replay-safety.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
+import {
+  provideKeys,
+  isKeyProvider,
+  type ConfiguredKeys,
+  type KeyProvider,
+} from '../check/encryption-keys.ts'
 import { findFixWithoutVersion, needsVersion, type FixOptions } from './repair-shape.ts'
 import { optionsShape, policyShape } from './schema.ts'
 import { defaultAlertRules, type AlertRule } from '../policy/alerts.ts'
@@ -106,6 +112,11 @@ export interface QueueOptions extends QueuePolicy {
    */
   search?: string
   /**
+   * Encrypts payloads and headers before they reach the store: keys by id and the id of the current
+   * one, or a key provider. Letters that were stored before stay readable. Default: no encryption.
+   */
+  encryption?: ConfiguredKeys | KeyProvider
+  /**
    * Where new letters go while the store is unreachable. `spool`: to the local disk. `fail`: they
    * are rejected, so that their source is not acknowledged. `memory`: they wait in memory and are
    * lost with the process. With `spool` and `memory` the queue also opens while the store is
@@ -201,10 +212,14 @@ type Unset =
   | 'onStoreDown'
   | 'spoolPath'
   | 'search'
+  | 'encryption'
 
 /** Options with every default filled in. */
 export type Settings = Required<Omit<QueueOptions, Unset | 'clock' | 'worker'>> &
-  Pick<QueueOptions, Exclude<Unset, 'maxItems'>> & { maxItems: number }
+  Pick<QueueOptions, Exclude<Unset, 'maxItems' | 'encryption'>> & {
+    maxItems: number
+    encryption?: KeyProvider
+  }
 
 /** The default of each option. */
 export const defaults = {
@@ -272,11 +287,12 @@ export function readOptions(options: QueueOptions): Settings {
   for (const map of ['queues', 'dependencies', 'backoffs', 'transforms'] as const)
     checkNames(`option "${map}"`, options[map])
   checkSchema(optionsSchema, options, { thing: 'option', code, renamed: operationNames })
-  const { clock: _clock, worker: _worker, ...given } = options
+  const { clock: _clock, worker: _worker, encryption, ...given } = options
   const settings = { ...defaults, ...removeUndefined(given) }
   checkVersion(settings)
   return {
     ...settings,
+    ...(encryption ? { encryption: keysOf(encryption) } : {}),
     app: withoutUndefined(settings.app),
     queues: removeUndefinedInEach(settings.queues),
     dependencies: removeUndefinedInEach(settings.dependencies),
@@ -288,6 +304,10 @@ export function readOptions(options: QueueOptions): Settings {
 export function checkVersion(options: FixOptions): void {
   const path = findFixWithoutVersion(options)
   if (path) throw new RedriveError(code, `option "${path.join('.')}" ${needsVersion}`)
+}
+
+function keysOf(given: ConfiguredKeys | KeyProvider): KeyProvider {
+  return isKeyProvider(given) ? given : provideKeys(given)
 }
 
 /** Removes keys that are undefined, also in the breaker, so that they do not replace a default. */

@@ -15,6 +15,7 @@ import { functionSchema } from '../check/issues.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
 import { longestMs, parsePolicy } from '../policy/backoff.ts'
+import { encryption } from './encryption.ts'
 import { fingerprintRule } from './fingerprint-rule.ts'
 import { repairShape } from './repair-shape.ts'
 
@@ -250,6 +251,7 @@ export const optionsShape = {
     .describe(
       'URL of an index that follows the store, for full-text search, such as opensearch://localhost:9200.',
     ),
+  encryption,
   capture: z
     .boolean()
     .optional()

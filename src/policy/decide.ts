@@ -1,5 +1,6 @@
 import type { DeadLetter, Priority, Reason, RetryPolicy } from '../letter/letter.ts'
 import type { Judged } from '../letter/moves.ts'
+import { keyIdOf } from '../letter/sealed.ts'
 import { toMs } from '../letter/time.ts'
 import { defaultPolicyFor, neverAgain, retryDelay, withDefaults, type Customs } from './backoff.ts'
 
@@ -50,13 +51,19 @@ export interface Unfit {
 
 /** Checks a claimed letter before its run. Undefined: it may run. */
 export function checkFitness(
-  letter: Pick<DeadLetter, 'retries' | 'maxRetries' | 'corrupt' | 'expiresAt'>,
+  letter: Pick<DeadLetter, 'retries' | 'maxRetries' | 'corrupt' | 'expiresAt'> &
+    Partial<Pick<DeadLetter, 'payload'>>,
   nowMs: number,
 ): Unfit | undefined {
   // A letter with maxRetries 0 still runs once when a person retries it.
   const limit = Math.max(1, letter.maxRetries)
   const retries = Math.max(0, letter.retries - 1)
   if (letter.corrupt !== undefined) return { reason: 'malformed', retries, note: letter.corrupt }
+  const keyId = letter.payload && keyIdOf(letter.payload)
+  if (keyId !== undefined) {
+    const note = `encrypted with key ${keyId}, and this worker has no keys: set the option encryption`
+    return { reason: 'malformed', retries, note }
+  }
   if (letter.retries > limit) {
     const note = `claimed ${limit} times without a result: it may crash its worker`
     return { reason: 'crash-loop', retries: limit, note }

@@ -24,7 +24,8 @@ import {
 import type { Chunks } from '../transfer/lines/split.ts'
 import { exportOperationFile } from '../transfer/operation-file/export.ts'
 import { importOperationFile, type ImportReport } from '../transfer/operation-file/import.ts'
-import { QueueInspection } from './inspection.ts'
+import type { KeyRotation, RotateOptions } from '../store.ts'
+import { noEncryption, QueueInspection } from './inspection.ts'
 
 export interface ClearOptions {
   /** The number of matching letters, as a safeguard: any other number is rejected. */
@@ -33,6 +34,7 @@ export interface ClearOptions {
   by?: string
 }
 
+const rotateKeysOf = keysOf<RotateOptions>({ onProgress: true, signal: true })
 const clearKeys = keysOf<ClearOptions>({ confirm: true, by: true })
 
 /** The actions of people on letters. */
@@ -213,6 +215,17 @@ export class QueueActions extends QueueInspection {
   resumeQueue(queue: string, by: string): Promise<boolean> {
     const act = { action: 'queue-resume', actor: by } as const
     return this.#onQueue(act, queue, () => this.parts.pausedQueues.resume(queue, by))
+  }
+
+  /**
+   * Encrypts all letters and saved edits with the current key that use another key or none. Other
+   * processes may use the store meanwhile. An interrupted rotation is continued by another one.
+   */
+  async rotateKeys(options: RotateOptions = {}): Promise<KeyRotation> {
+    checkKeys('rotateKeys options', options, rotateKeysOf)
+    const { rotateKeys } = this.parts.store
+    if (!rotateKeys) throw noEncryption()
+    return rotateKeys(options)
   }
 
   // export and import

@@ -28,7 +28,11 @@ import type { PayloadDiff } from '../letter/payload-diff.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
-import type { SearchOptions } from '../store.ts'
+import type { KeyUse, SearchOptions } from '../store.ts'
+
+export function noEncryption(): RedriveError {
+  return new RedriveError('INVALID_CONFIG', 'this queue has no keys: set the option encryption')
+}
 
 /** What a queue knows about its letters and itself. Nothing here changes a letter. */
 export class QueueInspection {
@@ -194,6 +198,13 @@ export class QueueInspection {
   /** State of the flow control of each queue and dependency in this process. */
   flowControl(): LimiterStatus[] {
     return this.parts.redelivery.limiters
+  }
+
+  /** How many letters and saved edits use each key. Reads all of them. */
+  async keyUse(): Promise<KeyUse> {
+    const { countKeys } = this.parts.store
+    if (!countKeys) throw noEncryption()
+    return countKeys()
   }
 
   async health(): Promise<Health> {

@@ -44,8 +44,15 @@ export function addCopy(program: Command): void {
           'INVALID_INPUT',
           'FROM and TO are the same store: name two different stores',
         )
-      return withStore({ store: from }, (source) =>
-        withStore({ store: to }, (target) => runCopy(source, target, options), { create: true }),
+      // Encrypted letters are copied as they are: the copy needs no keys.
+      return withStore(
+        { store: from },
+        (source) =>
+          withStore({ store: to }, (target) => runCopy(source, target, options), {
+            create: true,
+            decrypt: false,
+          }),
+        { decrypt: false },
       )
     })
 }

@@ -1,6 +1,6 @@
 import type { DeadLetter } from '../../letter/letter.ts'
 import { matches, type LetterFilter } from '../../letter/query.ts'
-import type { TallyKey } from '../../store.ts'
+import type { TallyKey, Total } from '../../store.ts'
 import { grow, hasCounts, isGroupKey, valuesOf } from '../rows/tally.ts'
 
 /** Number of letters by queue, state, category, priority and policy: most tallies need no scan. */
@@ -25,4 +25,9 @@ export class Counts {
       if (matches(letter, filter)) grow(tally, valuesOf(letter, by)[0]!, count)
     return tally
   }
+}
+
+/** The name of a lifetime total. */
+export function totalKey({ action, queue, priority }: Total): string {
+  return `${action} ${priority} ${queue}`
 }

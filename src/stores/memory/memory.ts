@@ -37,6 +37,7 @@ import type {
   Powers,
   Records,
   Store,
+  KeptLetter,
   StoredLetter,
   StoreHealth,
   TallyKey,
@@ -46,7 +47,7 @@ import { checkLease, isLeased, meetsGuard } from '../lease.ts'
 import { grow, valuesOf } from '../rows/tally.ts'
 import { searchOf, type Place } from '../search.ts'
 import { ClaimIndex } from './claim-index.ts'
-import { Counts } from './counts.ts'
+import { Counts, totalKey } from './counts.ts'
 import { compareIds, compareStrings, storedOf, summaryOf, type Entry } from './entry.ts'
 import { MemoryRecords } from './records.ts'
 import { SortedList } from './sorted-list.ts'
@@ -170,7 +171,7 @@ class MemoryStore implements Store {
     return this.#lookUp(ids).map(storedOf)
   }
 
-  async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
+  async keep(letters: readonly KeptLetter[]): Promise<KeepResult[]> {
     this.#checkOpen()
     const results = letters.map((letter) => this.#keepOne(letter))
     await this.#finish(letters.length)
@@ -294,9 +295,11 @@ class MemoryStore implements Store {
     return 'written'
   }
 
-  #keepOne(stored: StoredLetter): KeepResult {
+  #keepOne(stored: KeptLetter): KeepResult {
     const same = this.#entries.get(stored.letter.id)
-    if (same && same.letter.version >= stored.letter.version) return 'conflict'
+    const { replaces = same?.letter.version, letter } = stored
+    if (same?.letter.version !== replaces) return 'conflict'
+    if (same && same.letter.version >= letter.version) return 'conflict'
     if (same) this.#replace(same, undefined, [])
     this.#insert(copyOf(stored), [])
     return 'written'
@@ -386,8 +389,4 @@ function comparePlaces(order: Order): (a: Place, b: Place) => number {
 
 function compareSettled(a: Entry, b: Entry): number {
   return compareStrings(a.letter.settledAt ?? '~', b.letter.settledAt ?? '~') || compareIds(a, b)
-}
-
-function totalKey({ action, queue, priority }: Total): string {
-  return `${action} ${priority} ${queue}`
 }

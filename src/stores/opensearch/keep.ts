@@ -1,4 +1,4 @@
-import type { KeepResult, StoredLetter } from '../../store.ts'
+import type { KeepResult, KeptLetter, StoredLetter } from '../../store.ts'
 import { documentOf, letterOf, type LetterRecord } from './document.ts'
 import {
   splitIntoRounds,
@@ -33,14 +33,16 @@ export async function readStored(
 /** One letter being kept, and its result. */
 interface KeepItem {
   record: LetterRecord
+  replaces: number | undefined
   result?: KeepResult
 }
 
 export async function keep(
   context: StoreContext,
-  letters: readonly StoredLetter[],
+  letters: readonly KeptLetter[],
 ): Promise<KeepResult[]> {
-  const items = letters.map(({ letter, original, waitsFor = [] }): KeepItem => ({
+  const items = letters.map(({ letter, original, waitsFor = [], replaces }): KeepItem => ({
+    replaces,
     record: { letter, waitsFor: [...new Set(waitsFor)], ...(original ? { original } : {}) },
   }))
   for (const round of splitIntoRounds(items, ({ record }) => [record.letter.id]))
@@ -85,6 +87,8 @@ async function keepNewer(context: StoreContext, items: readonly KeepItem[]): Pro
     const stored = existing.get(item.record.letter.id)?.record
     if (stored?.draftMs !== undefined) return false
     if (stored && stored.letter.version >= item.record.letter.version) item.result = 'conflict'
+    if (item.replaces !== undefined && stored?.letter.version !== item.replaces)
+      item.result = 'conflict'
     return !item.result
   })
   for (const { record } of newer)

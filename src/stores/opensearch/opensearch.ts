@@ -22,6 +22,7 @@ import type {
   Powers,
   Records,
   Store,
+  KeptLetter,
   StoredLetter,
   StoreHealth,
   TallyKey,
@@ -233,7 +234,7 @@ class DocumentStore implements OpenSearchStore {
     return this.#run((context) => readStored(context, ids))
   }
 
-  async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
+  async keep(letters: readonly KeptLetter[]): Promise<KeepResult[]> {
     return this.#run((context) => keep(context, structuredClone(letters)))
   }
 

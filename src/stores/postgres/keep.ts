@@ -1,4 +1,4 @@
-import type { KeepResult, StoredLetter } from '../../store.ts'
+import type { KeepResult, KeptLetter, StoredLetter } from '../../store.ts'
 import { StateChanged } from '../../backends/postgres/errors.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import { at } from '../rows/columns.ts'
@@ -20,9 +20,12 @@ export interface Incoming {
   queueName: string
   dependsOn: readonly string[]
   edit: Uint8Array | null
+  /** The version that it replaces. Undefined: any, or none. */
+  replaces: number | undefined
 }
 
-export function incomingOf({ letter, original, waitsFor = [] }: StoredLetter): Incoming {
+export function incomingOf(given: KeptLetter): Incoming {
+  const { letter, original, waitsFor = [], replaces } = given
   const stored = newLetterOf(encodeLetter(original ? { ...letter, payload: original } : letter))
   if (original) {
     stored.row[at.edit] = JSON.stringify(factsOf(letter.payload))
@@ -33,6 +36,7 @@ export function incomingOf({ letter, original, waitsFor = [] }: StoredLetter): I
     queueName: letter.queue,
     dependsOn: letter.dependsOn ? [...new Set(waitsFor)] : [],
     edit: original ? letter.payload.bytes : null,
+    replaces,
   }
 }
 
@@ -71,8 +75,11 @@ async function keepIn(
   lockLanes(tx, context.connection, ids)
   await lock(tx, context.connection, laneLocksOf(all))
   const versions = new Map((await tx.rows(lockVersions, [ids])) as [string, number][])
-  const isNewer = ({ letter }: Incoming): boolean =>
-    (versions.get(letter.id) ?? -1) < (letter.row[at.version] as number)
+  const isNewer = ({ letter, replaces }: Incoming): boolean => {
+    const version = versions.get(letter.id)
+    if (replaces !== undefined && version !== replaces) return false
+    return (version ?? -1) < (letter.row[at.version] as number)
+  }
   const fresh = all.filter(isNewer)
   const replaced = fresh.map(({ letter }) => letter.id).filter((id) => versions.has(id))
   const lanes = await erase(tx, replaced, slot)

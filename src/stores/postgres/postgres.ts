@@ -29,6 +29,7 @@ import type {
   Powers,
   Records,
   Store,
+  KeptLetter,
   StoredLetter,
   StoreHealth,
   TallyKey,
@@ -239,7 +240,7 @@ class PostgresLetterStore implements PostgresStore {
     return this.#use((context) => sendInParts(ids, maxItems, (some) => stored(context, some)))
   }
 
-  keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
+  keep(letters: readonly KeptLetter[]): Promise<KeepResult[]> {
     return this.#use((context) => {
       const incoming = letters.map(incomingOf)
       const ids = new Set(letters.map(({ letter }) => letter.id))

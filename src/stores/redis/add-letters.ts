@@ -2,7 +2,7 @@ import { RedriveError } from '../../errors.ts'
 import { inHistory } from '../../letter/history.ts'
 import type { DeadLetter, HistoryEntry } from '../../letter/letter.ts'
 import { toMs } from '../../letter/time.ts'
-import type { AddResult, Capacity, KeepResult, StoredLetter } from '../../store.ts'
+import type { AddResult, Capacity, KeepResult, KeptLetter } from '../../store.ts'
 import { Batcher, splitResults } from '../../backends/batcher.ts'
 import { toText, type Reply } from '../../backends/redis/connection.ts'
 import { actionCode, categoryCode, recoverabilityCode, severityCode } from '../rows/codes.ts'
@@ -152,7 +152,7 @@ function decodeResult(reply: Reply): Added {
 /** Stores letters of another store unchanged. */
 export function keepLetters(
   context: StoreContext,
-  letters: readonly StoredLetter[],
+  letters: readonly KeptLetter[],
 ): Promise<KeepResult[]> {
   return sendInChunks(
     letters,
@@ -165,10 +165,10 @@ export function keepLetters(
 }
 
 /** A letter for the script `keep`. */
-function keptRecord({ letter, original, waitsFor }: StoredLetter): LetterRecord {
+function keptRecord({ letter, original, waitsFor, replaces }: KeptLetter): LetterRecord {
   const encoded = encodeLetter(original ? { ...letter, payload: original } : letter)
   if (original) encoded.row[at.edit] = JSON.stringify(factsOf(letter.payload))
-  const extras = JSON.stringify({ v: letter.version, d: [...new Set(waitsFor)] })
+  const extras = JSON.stringify({ v: letter.version, d: [...new Set(waitsFor)], r: replaces })
   const edit = original ? letter.payload.bytes : undefined
   return { id: letter.id, extras, letter: encoded, edit }
 }

@@ -25,6 +25,7 @@ import type {
   Powers,
   Records,
   Store,
+  KeptLetter,
   StoredLetter,
   StoreHealth,
   TallyKey,
@@ -201,7 +202,7 @@ class RedisLetterStore implements RedisStore {
     })
   }
 
-  keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
+  keep(letters: readonly KeptLetter[]): Promise<KeepResult[]> {
     return this.#do((context) => keepLetters(context, letters))
   }
 

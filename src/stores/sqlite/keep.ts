@@ -17,9 +17,11 @@ export function keep(context: StoreContext, letters: readonly SentStored[]): Kee
   return results
 }
 
-function keepLetter(context: StoreContext, [letter, edit]: SentStored, done: string[]): KeepResult {
+function keepLetter(context: StoreContext, sent: SentStored, done: string[]): KeepResult {
+  const [letter, edit, replaces] = sent
   const same = findEntry(context, letter[at.id] as string)
   if (same && same.version >= (letter[at.version] as number)) return 'conflict'
+  if (replaces !== null && same?.version !== replaces) return 'conflict'
   if (same) eraseLetter(context, same)
   const queue = context.queues.number(letter[after.queue] as string)
   const seq = insertLetter(context, countedOf(queue, letter), letter, done)

@@ -17,6 +17,7 @@ import type {
   Powers,
   Records,
   Store,
+  KeptLetter,
   StoredLetter,
   StoreHealth,
   TallyKey,
@@ -172,7 +173,7 @@ class SqliteStore implements Store {
     return letters.map(receiveStored)
   }
 
-  async keep(letters: readonly StoredLetter[]): Promise<KeepResult[]> {
+  async keep(letters: readonly KeptLetter[]): Promise<KeepResult[]> {
     const thread = this.#use()
     return this.#inChunks(letters, (some) => thread.call('keep', some.map(sendStored), some.length))
   }

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { BulkMoves, Change } from '../../letter/moves.ts'
-import type { StoredLetter } from '../../store.ts'
+import type { KeptLetter, StoredLetter } from '../../store.ts'
 import { encodeChange, groupChanges, type ChangeGroup, type RowChange } from '../rows/change.ts'
 import { stateCode, states } from '../rows/codes.ts'
 import { at, columns, type Column, type SqlValue } from '../rows/columns.ts'
@@ -35,8 +35,11 @@ export const after = {
   note: width + 5,
 } as const
 
-/** A letter of `keep`, and the bytes of the edit that replaced its payload. */
-export type SentStored = [letter: SentLetter, edit: StoredBytes | null]
+/**
+ * A letter of `keep`, the bytes of the edit that replaced its payload, and the version that it
+ * replaces.
+ */
+export type SentStored = [letter: SentLetter, edit: StoredBytes | null, replaces: number | null]
 
 /** A letter of `stored`: as it is, as it was captured if it was edited, and what it waits for. */
 export type LoadedStored = [letter: SentLetter, captured: SentLetter | null, waitsFor: string[]]
@@ -69,11 +72,12 @@ export function sendLetter(letter: DeadLetter, waitsFor = letter.dependsOn): Sen
   return row
 }
 
-export function sendStored({ letter, original, waitsFor = [] }: StoredLetter): SentStored {
-  if (!original) return [sendLetter(letter, waitsFor), null]
+export function sendStored(stored: KeptLetter): SentStored {
+  const { letter, original, waitsFor = [], replaces = null } = stored
+  if (!original) return [sendLetter(letter, waitsFor), null, replaces]
   const sent = sendLetter({ ...letter, payload: original }, waitsFor)
   sent[at.edit] = JSON.stringify(factsOf(letter.payload))
-  return [sent, sendBytes(letter.payload.bytes)]
+  return [sent, sendBytes(letter.payload.bytes), replaces]
 }
 
 /** A view of a larger buffer is copied: otherwise all of its buffer would be sent. */

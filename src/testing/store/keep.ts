@@ -102,6 +102,21 @@ export const keepChecks = [
     assert.deepEqual(await store.stored([missingId]), [])
   }),
 
+  check('replaces exactly the version that the caller names', async ({ store }) => {
+    const letter = anOldLetter()
+    const next = { ...letter, version: letter.version + 1, priority: 'low' as const }
+    const replaces = letter.version
+    assert.deepEqual(await store.keep([{ letter: next, replaces }]), ['conflict'])
+    assert.deepEqual(await store.get([letter.id]), [])
+    await store.keep([{ letter }])
+    const others = [replaces - 1, replaces + 1].map((other) => ({ letter: next, replaces: other }))
+    assert.deepEqual(await store.keep(others), ['conflict', 'conflict'])
+    expectSameLetter(await getLetter(store, letter.id), letter)
+    assert.deepEqual(await store.keep([{ letter: next, replaces }]), ['written'])
+    expectSameLetter(await getLetter(store, letter.id), next)
+    assert.deepEqual(await store.keep([{ letter: next, replaces }]), ['conflict'])
+  }),
+
   check('counts stored letters in tallies, but not in totals', async ({ store }) => {
     const letters = mixedLetters()
     await store.keep(letters.map((letter) => ({ letter })))

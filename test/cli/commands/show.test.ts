@@ -118,3 +118,35 @@ describe('show', () => {
     expect((await show(rich.id, '--max-payload', '10')).out).toContain('… [cut, ')
   })
 })
+
+describe('show with encryption', () => {
+  it('decrypts with the keys of the environment, and says which key is missing', async () => {
+    const file = `sqlite:${folder}/encrypted.db`
+    const key = Buffer.alloc(32, 5).toString('base64')
+    const { DeadLetterQueue } = await import('../../../src/queue/queue.ts')
+    const encryption = { keys: { k1: key }, current: 'k1' }
+    const dlq = await DeadLetterQueue.open(file, { encryption })
+    const { id } = await dlq.enqueue({ type: 'pay', payload: { iban: 'DE02' } }, new Error('no'))
+    await dlq.close()
+    const run = (args: string[], env: NodeJS.ProcessEnv = {}) =>
+      redrive([...args, '--store', file], { env, cwd: folder })
+    const env = {
+      REDRIVE_ENCRYPTION__CURRENT: 'k1',
+      REDRIVE_ENCRYPTION__KEYS: '{ k1: { env: PAY_KEY } }',
+    }
+    expect((await run(['show', id], { ...env, PAY_KEY: key })).out).toContain('DE02')
+    const other = Buffer.alloc(32, 6).toString('base64')
+    const wrong = await run(['show', id], { ...env, PAY_KEY: other })
+    expect(wrong.out).toContain('key k1 is not the key that it was encrypted with')
+    expect(wrong.out).not.toContain('DE02')
+    expect((await run(['show', id])).out).not.toContain('DE02')
+    expect(await run(['list'], env)).toMatchObject({
+      exit: 2,
+      err: expect.stringContaining('PAY_KEY is not set or empty') as string,
+    })
+    expect(await run(['list'], { ...env, PAY_KEY: 'short' })).toMatchObject({
+      exit: 2,
+      err: expect.stringContaining('must be 32 bytes') as string,
+    })
+  })
+})

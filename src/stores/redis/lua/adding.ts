@@ -178,8 +178,8 @@ return { flush(), wake, gone }
 `
 
 /**
- * ARGV: letters. Their extras are JSON: v the version, d the ids that the letter waits for. Returns
- * moves, woke, and 1 for each letter that was written.
+ * ARGV: letters. Their extras are JSON: v the version, d the ids that the letter waits for, r the
+ * version that it replaces, if any. Returns moves, woke, and 1 for each letter that was written.
  */
 export const keep = String.raw`
 ${records}
@@ -187,7 +187,8 @@ local results = { 0, 0 }
 eachLetter(function(id, said, row, body, fields)
   local extras = cjson.decode(said)
   local same, bad = read(id)
-  if bad or same and same.version >= extras.v then
+  local isOther = extras.r and (not same or same.version ~= extras.r)
+  if bad or isOther or same and same.version >= extras.v then
     results[#results + 1] = 0
     return
   end
