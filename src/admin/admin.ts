@@ -6,7 +6,6 @@ import { checkKeys, checkOneOf } from '../check/keys.ts'
 import { patchPayload } from '../check/patch-payload.ts'
 import { checkBy, checkNote } from '../check/text.ts'
 import { RedriveError } from '../errors.ts'
-import type { AuditAction } from '../letter/audit.ts'
 import { toCanonicalJson } from '../letter/canonical-json.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { isLegal, moveTable, type Move } from '../letter/move-table.ts'
@@ -18,7 +17,7 @@ import { toTimestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
 import type { Store } from '../store.ts'
 import { readRetryOptions, type RetryOptions } from './action-input.ts'
-import type { ActDetails, AuditLog } from './audit/audit-log.ts'
+import type { AuditLog } from './audit/audit-log.ts'
 import { describeEdit, describeLetter } from './audit/letter-details.ts'
 import {
   readEdit,
@@ -29,6 +28,7 @@ import {
   type ReadEdit,
 } from './edit-input.ts'
 import { findNewestEdit, removeEdit, removeEdits, removeUnusedEdit, saveEdit } from './edits.ts'
+import { checkAct, type Describe, type LetterAct } from './letter-act.ts'
 import { prepareReplays, type PublishedLetter } from './replay-confirmation.ts'
 import { reportFailure, type FailureOptions } from './report-failure.ts'
 import { waitForRun } from './wait-for-run.ts'
@@ -58,27 +58,6 @@ export interface ReviewInput {
   decision: 'requeue' | 'resolve' | 'discard'
   note?: string
   by: string
-}
-
-/** An action on a letter. */
-interface LetterAct {
-  id: string
-  move: Extract<Move, AuditAction> | 'reschedule'
-  /** The name in the audit log. Default: that of the move. */
-  action?: AuditAction
-  by: string
-  note?: string | undefined
-}
-
-type Describe = (details: ActDetails) => void
-
-/** Checks the name and the note of an action. An empty note is no note. */
-function checkAct({ by, note, ...act }: LetterAct): LetterAct {
-  return {
-    ...act,
-    by: checkBy(by),
-    ...(note === undefined || note === '' ? {} : { note: checkNote(note) }),
-  }
 }
 
 /** Attempts of an action when the letter keeps changing concurrently. */

@@ -1,0 +1,26 @@
+import { checkBy, checkNote } from '../check/text.ts'
+import type { AuditAction } from '../letter/audit.ts'
+import type { Move } from '../letter/move-table.ts'
+import type { ActDetails } from './audit/audit-log.ts'
+
+/** An action on a letter. */
+export interface LetterAct {
+  id: string
+  move: Extract<Move, AuditAction> | 'reschedule'
+  /** The name in the audit log. Default: that of the move. */
+  action?: AuditAction
+  by: string
+  note?: string | undefined
+}
+
+/** Adds details to the entry of an action in the audit log. */
+export type Describe = (details: ActDetails) => void
+
+/** Checks the name and the note of an action. An empty note is no note. */
+export function checkAct({ by, note, ...act }: LetterAct): LetterAct {
+  return {
+    ...act,
+    by: checkBy(by),
+    ...(note === undefined || note === '' ? {} : { note: checkNote(note) }),
+  }
+}
