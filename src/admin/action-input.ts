@@ -1,8 +1,14 @@
 import { isTimestamp } from '../capture/context.ts'
 import { checkKeys, describeValue } from '../check/keys.ts'
 import { RedriveError } from '../errors.ts'
+import type { Mailbox } from '../mailbox.ts'
 
-export interface RetryOptions {
+export interface ActionOptions {
+  /** Acts only if the letter still has this version; otherwise it rejects with VERSION_CONFLICT. */
+  ifVersion?: number
+}
+
+export interface RetryOptions extends ActionOptions {
   /** When it becomes due: an ISO-8601 timestamp or a Date. A past time means now. Default: now. */
   at?: string | Date
   /**
@@ -15,11 +21,22 @@ export interface RetryOptions {
   signal?: AbortSignal
 }
 
+export interface LetterReplayOptions extends ActionOptions {
+  /** Another mailbox than the source: a mailbox, or a name that a loop or `mailboxes` defines. */
+  to?: string | Mailbox
+}
+
+export interface ReviewInput extends ActionOptions {
+  decision: 'requeue' | 'resolve' | 'discard'
+  note?: string
+  by: string
+}
+
 /** The longest note that a person can add to a letter, in characters. */
 const maxNote = 4000
 
 export function checkRetry(options: RetryOptions): RetryOptions {
-  checkKeys('retry options', options, ['at', 'wait', 'signal'])
+  checkKeys('retry options', options, ['at', 'wait', 'signal', 'ifVersion'])
   const { at, wait, signal } = options
   if (at !== undefined && !isTimestamp(at))
     reject(`\`at\` must be an ISO-8601 timestamp or a Date, got ${String(at).slice(0, 80)}`)
@@ -28,6 +45,19 @@ export function checkRetry(options: RetryOptions): RetryOptions {
   if (signal !== undefined && !(signal instanceof AbortSignal))
     reject(`\`signal\` must be an AbortSignal, got ${typeof signal}`)
   return options
+}
+
+/** The version that a letter must have. */
+export function readVersion({ ifVersion }: ActionOptions): number | undefined {
+  if (ifVersion === undefined || (Number.isSafeInteger(ifVersion) && ifVersion > 0))
+    return ifVersion
+  return reject(`\`ifVersion\` must be the version of a letter, got ${describeValue(ifVersion)}`)
+}
+
+/** Like `readVersion`, for actions that have no other options. */
+export function readActionOptions(options: ActionOptions): number | undefined {
+  checkKeys('action options', options, ['ifVersion'])
+  return readVersion(options)
 }
 
 /** Checks the name and the note for the history. */

@@ -22,7 +22,17 @@ import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import { understand } from '../policy/judge.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { Store } from '../store.ts'
-import { checkActor, checkRetry, readNote, type RetryOptions } from './action-input.ts'
+import {
+  checkActor,
+  checkRetry,
+  readActionOptions,
+  readNote,
+  readVersion,
+  type ActionOptions,
+  type LetterReplayOptions,
+  type RetryOptions,
+  type ReviewInput,
+} from './action-input.ts'
 import {
   readEdit,
   createUndoEdit,
@@ -52,15 +62,11 @@ export interface AdminOptions {
   publish: (letter: DeadLetter, to?: string | Mailbox) => Promise<ReplayOutcome>
 }
 
-export interface LetterReplayOptions {
-  /** Another mailbox than the source: a mailbox, or a name that a loop or `mailboxes` defines. */
-  to?: string | Mailbox
-}
-
-export interface ReviewInput {
-  decision: 'requeue' | 'resolve' | 'discard'
-  note?: string
-  by: string
+interface ActOptions {
+  note?: string | undefined
+  /** The version that the letter must have. Default: any. */
+  ifVersion?: number | undefined
+  onConflict?: (letter: DeadLetter) => Promise<void>
 }
 
 /** Attempts of an action when the letter keeps changing concurrently. */
@@ -84,44 +90,55 @@ export class Admin {
     signal?.throwIfAborted()
     const dueMs = at === undefined ? 0 : new Date(at).getTime()
     const retryAt = toTimestamp(Math.max(dueMs, this.#options.clock.now()))
-    const letter = await this.#act(id, 'retry', by, (now, mover) =>
-      moves.retry(now, mover, retryAt),
+    const letter = await this.#act(
+      id,
+      'retry',
+      by,
+      (now, mover) => moves.retry(now, mover, retryAt),
+      { ifVersion: readVersion(options) },
     )
     return wait ? waitForRun(letter, { ...this.#options, signal }) : letter
   }
 
-  resolve(id: string, by: string): Promise<DeadLetter> {
-    return this.#act(id, 'resolve', by, (letter, mover) => moves.resolve(letter, mover))
+  async resolve(id: string, by: string, options: ActionOptions): Promise<DeadLetter> {
+    const ifVersion = readActionOptions(options)
+    return this.#act(id, 'resolve', by, moves.resolve, { ifVersion })
   }
 
   /** Reports a failed run that happened elsewhere. It counts like a run of a handler. */
-  fail(id: string, error: unknown, by: string): Promise<DeadLetter> {
-    return this.#act(id, 'reschedule', by, (letter, mover) =>
-      this.#changeAfterFailure(letter, mover, error),
+  async fail(id: string, error: unknown, by: string, options: ActionOptions): Promise<DeadLetter> {
+    return this.#act(
+      id,
+      'reschedule',
+      by,
+      (letter, mover) => this.#changeAfterFailure(letter, mover, error),
+      { ifVersion: readActionOptions(options) },
     )
   }
 
-  park(id: string, note: string | undefined, by: string): Promise<DeadLetter> {
+  async park(
+    id: string,
+    note: string | undefined,
+    by: string,
+    options: ActionOptions,
+  ): Promise<DeadLetter> {
     return this.#act(
       id,
       'park',
       by,
       (letter, mover) => moves.park(letter, mover, { reason: 'operator' }),
-      note,
+      { note, ifVersion: readActionOptions(options) },
     )
   }
 
   async review(id: string, input: ReviewInput): Promise<DeadLetter> {
-    checkKeys('review', input, ['decision', 'note', 'by'])
+    checkKeys('review', input, ['decision', 'note', 'by', 'ifVersion'])
     const { decision, note, by } = input
     checkOneOf('decision', [decision], ['requeue', 'resolve', 'discard'])
-    return this.#act(
-      id,
-      'review',
-      by,
-      (letter, mover) => moves.review(letter, mover, decision),
+    return this.#act(id, 'review', by, (letter, mover) => moves.review(letter, mover, decision), {
       note,
-    )
+      ifVersion: readVersion(input),
+    })
   }
 
   /**
@@ -130,9 +147,9 @@ export class Admin {
    * parked.
    */
   async replay(id: string, by: string, options: LetterReplayOptions): Promise<DeadLetter> {
-    checkKeys('replay options', options, ['to'])
+    checkKeys('replay options', options, ['to', 'ifVersion'])
     checkActor(by)
-    let letter = await this.#load(id)
+    let letter = await this.#load(id, readVersion(options))
     this.#checkMove('replay', letter)
     const refusal = whyReplayRefused(letter, this.#options.repairRulesFor(letter.queue).replay)
     if (refusal !== undefined)
@@ -180,17 +197,20 @@ export class Admin {
   }
 
   /** Adds a note to the history. */
-  async note(id: string, text: string, by: string): Promise<DeadLetter> {
+  async note(id: string, text: string, by: string, options: ActionOptions): Promise<DeadLetter> {
     const note = readNote(text)
-    return this.#act(id, 'note', by, (letter, mover) => moves.note(letter, mover), note)
+    const ifVersion = readActionOptions(options)
+    return this.#act(id, 'note', by, moves.note, { note, ifVersion })
   }
 
-  archive(id: string, by: string): Promise<DeadLetter> {
-    return this.#act(id, 'archive', by, (letter, mover) => moves.archive(letter, mover))
+  async archive(id: string, by: string, options: ActionOptions): Promise<DeadLetter> {
+    const ifVersion = readActionOptions(options)
+    return this.#act(id, 'archive', by, moves.archive, { ifVersion })
   }
 
-  restore(id: string, by: string): Promise<DeadLetter> {
-    return this.#act(id, 'restore', by, (letter, mover) => moves.restore(letter, mover))
+  async restore(id: string, by: string, options: ActionOptions): Promise<DeadLetter> {
+    const ifVersion = readActionOptions(options)
+    return this.#act(id, 'restore', by, moves.restore, { ifVersion })
   }
 
   /** Saves the present values, so that the edit can be undone, then changes the letter. */
@@ -201,8 +221,11 @@ export class Admin {
       'edit',
       input.by,
       (letter, mover) => this.prepareEdit(letter, edit, mover),
-      input.reason,
-      (letter) => removeUnusedEdit(this.#options.store, letter),
+      {
+        note: input.reason,
+        ifVersion: readVersion(input),
+        onConflict: (letter) => removeUnusedEdit(this.#options.store, letter),
+      },
     )
   }
 
@@ -228,8 +251,9 @@ export class Admin {
   }
 
   /** Undoes the newest edit. The payload gets a new version with its previous bytes. */
-  async undoEdit(id: string, by: string): Promise<DeadLetter> {
+  async undoEdit(id: string, by: string, options: ActionOptions): Promise<DeadLetter> {
     const { store } = this.#options
+    const ifVersion = readActionOptions(options)
     const newest = await findNewestEdit(store, id)
     if (!newest) throw new RedriveError('INVALID_INPUT', `letter ${id} has no edit to undo`)
     const letter = await this.#act(
@@ -237,18 +261,19 @@ export class Admin {
       'edit',
       by,
       (current, mover) => moves.edit(current, mover, createUndoEdit(current, newest.value)),
-      undoNote,
+      { note: undoNote, ifVersion },
     )
     await removeEdit(store, newest.id)
     return letter
   }
 
-  async remove(id: string, by: string): Promise<DeadLetter> {
+  async remove(id: string, by: string, options: ActionOptions = {}): Promise<DeadLetter> {
     const { store, hub } = this.#options
     checkActor(by)
-    const letter = await this.#load(id)
+    const letter = await this.#load(id, readActionOptions(options))
     this.#checkMove('remove', letter)
-    if ((await store.remove({ ids: [id] })) === 0)
+    const same = options.ifVersion === undefined ? {} : { state: letter.state }
+    if ((await store.remove({ ids: [id], ...same })) === 0)
       throw new RedriveError(
         'VERSION_CONFLICT',
         `letter ${id} was claimed by a worker or removed by someone else: read it again`,
@@ -321,13 +346,12 @@ export class Admin {
     move: Move,
     actor: string,
     decide: (letter: DeadLetter, mover: moves.Mover) => moves.Change | Promise<moves.Change>,
-    note?: string,
-    onConflict?: (letter: DeadLetter) => Promise<void>,
+    { note, ifVersion, onConflict }: ActOptions = {},
   ): Promise<DeadLetter> {
     const { store, clock, hub } = this.#options
     checkActor(actor, note)
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
-      const letter = await this.#load(id)
+      const letter = await this.#load(id, ifVersion)
       this.#checkMove(move, letter)
       const at = toTimestamp(clock.now())
       const change = await decide(letter, {
@@ -350,10 +374,16 @@ export class Admin {
     )
   }
 
-  async #load(id: string): Promise<DeadLetter> {
+  /** The letter, if it has the version that somebody expects. */
+  async #load(id: string, ifVersion?: number): Promise<DeadLetter> {
     const [letter] = await this.#options.store.get([id])
     if (!letter)
       throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
+    if (ifVersion !== undefined && letter.version !== ifVersion)
+      throw new RedriveError(
+        'VERSION_CONFLICT',
+        `letter ${id} has version ${letter.version}, not ${ifVersion}: read it again`,
+      )
     return letter
   }
 

@@ -1,5 +1,6 @@
 import { checkContext, jsonOf, metadataOf } from '../capture/context.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
+import type { ActionOptions } from './action-input.ts'
 import { readPatch } from '../check/patch-payload.ts'
 import { RedriveError } from '../errors.ts'
 import type { JsonPatch } from '../letter/json-patch.ts'
@@ -8,7 +9,7 @@ import type { Edit, Mover } from '../letter/moves.ts'
 import { encodePayload } from '../letter/payload.ts'
 import type { Timestamp } from '../letter/time.ts'
 
-export interface EditInput {
+export interface EditInput extends ActionOptions {
   /** The new payload: bytes, a string with its content type, or a JS value. */
   payload?: unknown
   /** A JSON Patch (RFC 6902) of the JSON payload, in place of `payload`. */
@@ -32,6 +33,7 @@ const editKeys = keysOf<EditInput>({
   metadata: true,
   reason: true,
   by: true,
+  ifVersion: true,
 })
 
 /** A checked edit. The patch is applied to the payload of each letter. */

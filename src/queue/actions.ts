@@ -1,5 +1,9 @@
-import type { RetryOptions } from '../admin/action-input.ts'
-import type { LetterReplayOptions, ReviewInput } from '../admin/admin.ts'
+import type {
+  ActionOptions,
+  LetterReplayOptions,
+  RetryOptions,
+  ReviewInput,
+} from '../admin/action-input.ts'
 import type { EditInput } from '../admin/edit-input.ts'
 import type { ResultsQuery } from '../bulk/bulk.ts'
 import type { PlanOptions } from '../bulk/plan-options.ts'
@@ -30,7 +34,11 @@ export interface ClearOptions {
 
 const clearKeys = keysOf<ClearOptions>({ confirm: true, by: true })
 
-/** The actions of people on letters. */
+/**
+ * The actions of people on letters. With `ifVersion`, an action on one letter happens only if the
+ * letter still has the version that its caller has read. A replay publishes before it is recorded,
+ * so that two replays at the same moment may both publish.
+ */
 export class QueueActions extends QueueInspection {
   // actions on one letter
 
@@ -54,18 +62,28 @@ export class QueueActions extends QueueInspection {
     return this.parts.admin.replay(id, by, options)
   }
 
-  resolve(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.resolve(id, by)
+  resolve(id: string, by = 'operator', options: ActionOptions = {}): Promise<DeadLetter> {
+    return this.parts.admin.resolve(id, by, options)
   }
 
   /** Reports a failed run that happened elsewhere. It counts like a run of a handler. */
-  fail(id: string, error: unknown, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.fail(id, error, by)
+  fail(
+    id: string,
+    error: unknown,
+    by = 'operator',
+    options: ActionOptions = {},
+  ): Promise<DeadLetter> {
+    return this.parts.admin.fail(id, error, by, options)
   }
 
   /** Parks the letter for review. */
-  park(id: string, note?: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.park(id, note, by)
+  park(
+    id: string,
+    note?: string,
+    by = 'operator',
+    options: ActionOptions = {},
+  ): Promise<DeadLetter> {
+    return this.parts.admin.park(id, note, by, options)
   }
 
   review(id: string, decision: ReviewInput): Promise<DeadLetter> {
@@ -76,29 +94,34 @@ export class QueueActions extends QueueInspection {
    * Adds a note to the history of the letter, in any state, also while it runs. A note has at most
    * 4,000 characters. Like every entry, it can be dropped from the middle of a long history.
    */
-  note(id: string, text: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.note(id, text, by)
+  note(
+    id: string,
+    text: string,
+    by = 'operator',
+    options: ActionOptions = {},
+  ): Promise<DeadLetter> {
+    return this.parts.admin.note(id, text, by, options)
   }
 
   edit(id: string, edit: EditInput): Promise<DeadLetter> {
     return this.parts.admin.edit(id, edit)
   }
 
-  undoEdit(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.undoEdit(id, by)
+  undoEdit(id: string, by = 'operator', options: ActionOptions = {}): Promise<DeadLetter> {
+    return this.parts.admin.undoEdit(id, by, options)
   }
 
-  archive(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.archive(id, by)
+  archive(id: string, by = 'operator', options: ActionOptions = {}): Promise<DeadLetter> {
+    return this.parts.admin.archive(id, by, options)
   }
 
-  restore(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.restore(id, by)
+  restore(id: string, by = 'operator', options: ActionOptions = {}): Promise<DeadLetter> {
+    return this.parts.admin.restore(id, by, options)
   }
 
   /** Removes the letter permanently and returns it. */
-  remove(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.remove(id, by)
+  remove(id: string, by = 'operator', options: ActionOptions = {}): Promise<DeadLetter> {
+    return this.parts.admin.remove(id, by, options)
   }
 
   /**

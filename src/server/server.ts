@@ -1,23 +1,32 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
-import type { Endpoint } from '../api/endpoint.ts'
+import { linesType, type Endpoint } from '../api/endpoint.ts'
 import { openApiDocument } from '../api/openapi.ts'
 import { problemType } from '../api/problem.ts'
 import { RedriveError } from '../errors.ts'
-import type { DeadLetter } from '../letter/letter.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
-import { isInScope } from './bounds.ts'
+import { bodyOf, isLines, linesOf, readBodies } from './body.ts'
+import { checkQueue, isInScope } from './bounds.ts'
 import { checkAccess, type Caller } from './caller.ts'
+import { captureHandlers } from './handlers/capture.ts'
 import type { Context, Handlers } from './handlers/handler.ts'
 import { letterHandlers } from './handlers/letters.ts'
 import { systemHandlers } from './handlers/system.ts'
+import { transferHandlers } from './handlers/transfer.ts'
+import { ifMatchFailed, matchesEtag, readIfMatch } from './conditions.ts'
+import type { Idempotency } from './idempotency.ts'
 import { readInput } from './input.ts'
+import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
+import { isLetterView, once, rejectKey } from './once.ts'
 import { toProblem } from './problems.ts'
+import { sendStream, signalOf } from './stream.ts'
 import type { Tokens } from './tokens.ts'
 
 export interface ServerOptions {
   dlq: DeadLetterQueue
   tokens: Tokens
+  /** Keeps the responses of requests with an Idempotency-Key. */
+  idempotency: Idempotency
   /** The caller of a token that is not in the store. */
   identify?: (token: string) => Caller | undefined
   version: string
@@ -25,12 +34,12 @@ export interface ServerOptions {
   onError: (error: unknown, route: string) => void
 }
 
-/** Limits of a request. A larger or slower one is rejected. */
-const maxBodyBytes = 10 * 1024 * 1024
-const requestTimeoutMs = 30_000
-const maxParamLength = 2000
-
-const handlers: Handlers = { ...letterHandlers, ...systemHandlers }
+const handlers: Handlers = {
+  ...letterHandlers,
+  ...captureHandlers,
+  ...transferHandlers,
+  ...systemHandlers,
+}
 type AnyHandler = (input: unknown, context: Context) => unknown
 
 /** The HTTP server over the table of endpoints. It listens after `listen`. */
@@ -44,9 +53,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   })
   app.addHook('onSend', async (_request, reply) => addSecurityHeaders(reply))
   app.setErrorHandler((error, request, reply) => {
-    const problem = sendProblem(reply, error)
-    if (problem.status >= 500)
-      options.onError(error, `${request.method} ${request.routeOptions.url}`)
+    const problem = sendProblem(reply, ifMatchFailed(error, request.headers))
+    if (problem.status >= 500) options.onError(error, routeOf(request))
     return reply
   })
   app.setNotFoundHandler((request, reply) => {
@@ -56,38 +64,88 @@ export function createServer(options: ServerOptions): FastifyInstance {
     )
     return reply
   })
-  for (const name of endpointNames) addEndpoint(app, name, endpointOf(name), options)
+  readBodies(app)
+  for (const names of endpointsByRoute()) addRoute(app, names, options)
   const document = openApiDocument(options.version)
   app.get('/api/openapi.json', () => document)
   return app
 }
 
-function addEndpoint(
-  app: FastifyInstance,
-  name: EndpointName,
-  endpoint: Endpoint,
-  options: ServerOptions,
-): void {
-  const handler = handlers[name] as AnyHandler
+/** Endpoints with the same method and path differ in the form of their body. */
+function endpointsByRoute(): EndpointName[][] {
+  return Object.values(
+    Object.groupBy(endpointNames, (name) => `${endpointOf(name).method} ${endpointOf(name).path}`),
+  ) as EndpointName[][]
+}
+
+function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOptions): void {
+  const { method, path } = endpointOf(names[0]!)
+  const nameFor = (request: FastifyRequest): EndpointName =>
+    names.find((name) => isLines(request.headers) === (endpointOf(name).body === 'lines')) ??
+    names[0]!
   app.route({
-    method: endpoint.method,
-    url: endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-    handler: async (request, reply) => {
+    method,
+    url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    // Before the body is read, so that nobody without a right can make the server read it.
+    onRequest: async (request) => {
+      const name = nameFor(request)
+      const endpoint = endpointOf(name)
       const caller = endpoint.permission === 'public' ? undefined : await identify(request, options)
       checkAccess(caller, name, endpoint)
-      const input = readInput(endpoint, {
-        params: request.params as { [key: string]: string },
-        query: new URL(request.url, 'http://server').searchParams,
-        body: request.body,
-      })
-      const { dlq, tokens } = options
-      const context = { dlq, tokens, caller } as Context
-      if (caller) await checkBounds(endpoint, input, context)
-      const output = await handler(input, context)
-      if (isLetter(output)) reply.header('etag', `"${output.version}"`)
-      return reply.code(endpoint.status ?? 200).send(output)
+      callers.set(request, caller)
+    },
+    handler: (request, reply) => {
+      const name = nameFor(request)
+      const route = { name, endpoint: endpointOf(name), caller: callers.get(request) }
+      return respond(route, request, reply, options)
     },
   })
+}
+
+const callers = new WeakMap<FastifyRequest, Caller | undefined>()
+
+interface Route {
+  name: EndpointName
+  endpoint: Endpoint
+  /** Undefined: the endpoint is public. */
+  caller: Caller | undefined
+}
+
+async function respond(
+  { name, endpoint, caller }: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: ServerOptions,
+): Promise<FastifyReply> {
+  const { dlq, tokens } = options
+  const onError = (error: unknown): void => options.onError(error, routeOf(request))
+  const signal = signalOf(reply)
+  const ifVersion = readIfMatch(endpoint, request.headers)
+  const input = readInput(endpoint, {
+    params: request.params as { [key: string]: string },
+    query: new URL(request.url, 'http://server').searchParams,
+    body: bodyOf(endpoint, request),
+  })
+  const body = linesOf(request)
+  const context = { dlq, tokens, caller, ifVersion, body, signal, onError } as unknown as Context
+  const act = async (): Promise<unknown> => {
+    if (caller) await checkBounds(endpoint, input, context)
+    return (handlers[name] as AnyHandler)(input, context)
+  }
+  if (endpoint.stream || endpoint.body === 'lines') rejectKey(request)
+  if (endpoint.stream) {
+    return sendStream(reply, linesType, (await act()) as AsyncIterable<string>, context)
+  }
+  const { status, body: output } = await once(options.idempotency, request, context, async () => ({
+    status: endpoint.status ?? 200,
+    body: await act(),
+  }))
+  const etag = isLetterView(output) ? `"${output.version}"` : undefined
+  if (etag !== undefined) reply.header('etag', etag)
+  if (request.method === 'GET' && etag !== undefined && matchesEtag(request.headers, etag))
+    return reply.code(304).send()
+  if (status >= 400) reply.type(problemType)
+  return reply.code(status).send(output)
 }
 
 async function identify(
@@ -108,7 +166,6 @@ async function checkBounds(
   context: Context,
 ): Promise<void> {
   const { dlq, caller } = context
-  const { queues } = caller.scope
   if (bounds === 'letter') {
     const id = input['id'] as string
     const letter = await dlq.get(id)
@@ -116,17 +173,7 @@ async function checkBounds(
       throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
     context.letter = letter
   }
-  if (bounds === 'queue' && queues !== undefined && !queues.includes(input['queue'] as string))
-    throw new RedriveError(
-      'FORBIDDEN',
-      `${caller.name} is limited to the queues ${queues.join(', ')}`,
-    )
-}
-
-function isLetter(output: unknown): output is DeadLetter {
-  return (
-    typeof output === 'object' && output !== null && 'fingerprint' in output && 'version' in output
-  )
+  if (bounds === 'queue') checkQueue(input['queue'] as string, caller)
 }
 
 function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
@@ -144,6 +191,10 @@ function addSecurityHeaders(reply: FastifyReply): void {
     'referrer-policy': 'no-referrer',
     'cache-control': reply.getHeader('cache-control') ?? 'no-store',
   })
+}
+
+function routeOf({ method, routeOptions }: FastifyRequest): string {
+  return `${method} ${routeOptions.url}`
 }
 
 function pathOf(request: FastifyRequest): string {

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { createClient, type Client } from '../../src/api/client.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { Idempotency } from '../../src/server/idempotency.ts'
 import { createServer } from '../../src/server/server.ts'
 import { Tokens, type NewToken } from '../../src/server/tokens.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
@@ -30,7 +31,9 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
   const dlq = await DeadLetterQueue.open(store, { clock, ...options })
   const tokens = new Tokens({ store, clock })
   const errors: unknown[] = []
-  const app = createServer({ dlq, tokens, version: '0', onError: (error) => errors.push(error) })
+  const idempotency = new Idempotency(store, clock)
+  const onError = (error: unknown): unknown => errors.push(error)
+  const app = createServer({ dlq, tokens, idempotency, version: '0', onError })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {
     const rights = given.permissions ? {} : { role: 'admin' as const }
