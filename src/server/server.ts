@@ -79,13 +79,15 @@ function endpointsByRoute(): EndpointName[][] {
 }
 
 function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOptions): void {
-  const { method, path } = endpointOf(names[0]!)
+  const { method, path, stream } = endpointOf(names[0]!)
   const nameFor = (request: FastifyRequest): EndpointName =>
     names.find((name) => isLines(request.headers) === (endpointOf(name).body === 'lines')) ??
     names[0]!
   app.route({
     method,
     url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    // The headers of a stream are not worth reading all of it.
+    exposeHeadRoute: stream === undefined,
     // Before the body is read, so that nobody without a right can make the server read it.
     onRequest: async (request) => {
       const name = nameFor(request)

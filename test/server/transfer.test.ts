@@ -69,6 +69,14 @@ describe('export and import over HTTP', () => {
     })
   })
 
+  it('have no HEAD, which would read everything', async () => {
+    const authorization = `Bearer ${await server.token()}`
+    const head = (path: string): Promise<Response> =>
+      fetch(`${server.url}${path}`, { method: 'HEAD', headers: { authorization } })
+    expect((await head('/api/export')).status).toBe(404)
+    expect((await head('/livez')).status).toBe(200)
+  })
+
   it('stop reading when the client has gone', async () => {
     await fill(400, 'a', 'x'.repeat(100_000))
     const read = vi.spyOn(server.store, 'stored')
