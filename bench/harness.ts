@@ -16,10 +16,13 @@ export interface Sizes {
   concurrent: number
   bulk: number
   drain: number
+  bulkAction: number
   smallBacklog: number
   largeBacklog: number
   growth: number
   lookups: number
+  /** Groups that a large backlog is spread over. */
+  groups: number
   /** Messages through a mailbox, one at a time and concurrently. */
   sequentialMessages: number
   concurrentMessages: number
@@ -32,10 +35,12 @@ export const fullSizes: Sizes = {
   concurrent: 30_000,
   bulk: 100_000,
   drain: 100_000,
+  bulkAction: 100_000,
   smallBacklog: 10_000,
   largeBacklog: 1_000_000,
   growth: 5_000,
   lookups: 500,
+  groups: 5_000,
   sequentialMessages: 1_000,
   concurrentMessages: 20_000,
 }
@@ -47,10 +52,12 @@ export const quickSizes: Sizes = {
   concurrent: 8_000,
   bulk: 10_000,
   drain: 10_000,
+  bulkAction: 10_000,
   smallBacklog: 2_000,
   largeBacklog: 50_000,
   growth: 2_000,
   lookups: 100,
+  groups: 2_000,
   sequentialMessages: 200,
   concurrentMessages: 4_000,
 }
@@ -126,7 +133,7 @@ export interface Result {
   store: StoreKind | MailboxKind | 'none'
   what: string
   value: number
-  unit: '/s' | 'x' | 'ms' | 'µs' | ''
+  unit: '/s' | 'x' | 'ms' | 'µs' | 'B' | ''
   target?: { atLeast: number } | { atMost: number }
   met?: boolean
 }

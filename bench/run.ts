@@ -11,7 +11,9 @@ import {
   type Result,
   type Sizes,
 } from './harness.ts'
+import { bulk } from './workloads/bulk.ts'
 import { executor } from './workloads/executor.ts'
+import { groups } from './workloads/groups.ts'
 import { loops } from './workloads/loops.ts'
 import { mailboxes } from './workloads/mailboxes.ts'
 import { mailboxKinds, type MailboxKind } from './workloads/mailboxes/kinds.ts'
@@ -23,8 +25,13 @@ import { workers } from './workloads/workers.ts'
 const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
   throughput,
   standing: backlog,
+  bulk,
   workers,
+  groups,
 }
+
+/** Workloads that run unless others are named. */
+const defaultWorkloads = ['throughput', 'standing', 'workers']
 
 /** Workloads without a store. They run only when named. */
 const storeless: Record<string, (sizes: Sizes, on: MailboxKind[]) => Promise<Result[]>> = {
@@ -73,7 +80,7 @@ const onlyStoreless =
   named.length > 0 && chosen.length === 0 && (withMailboxes || kinds.length === 0)
 const selectedKinds = kinds.length > 0 ? kinds : (['sqlite'] as const)
 for (const kind of onlyStoreless ? [] : selectedKinds)
-  results.push(...(await measure(kind, chosen.length > 0 ? chosen : Object.keys(workloads))))
+  results.push(...(await measure(kind, chosen.length > 0 ? chosen : defaultWorkloads)))
 
 console.log(formatTable(results))
 if (values.json) {
@@ -131,5 +138,6 @@ function formatTable(rows: Result[]): string {
 function formatValue(value: number, unit: Result['unit']): string {
   if (unit === 'x') return `${value.toFixed(2)}×`
   if (unit === 'ms' || unit === 'µs') return `${value.toFixed(2)} ${unit}`
+  if (unit === 'B') return `${Math.round(value)} B`
   return `${Math.round(value)}${unit}`
 }

@@ -16,20 +16,26 @@ const frames = Array.from(
     `    at PaymentClient.method${n} (/srv/app/node_modules/pay/lib/client.js:${100 + n}:17)`,
 ).join('\n')
 
-const errors = Array.from({ length: causes }, (_, n) => {
-  const error = Object.assign(new Error(`connect ECONNREFUSED to gateway ${gateway(n)}`), {
-    code: 'ECONNREFUSED',
+const errors = failures(causes)
+
+/** Errors with different causes, each with a stack of 600 characters. */
+export function failures(count: number): Error[] {
+  return Array.from({ length: count }, (_, n) => {
+    const error = Object.assign(new Error(`connect ECONNREFUSED to gateway ${gateway(n)}`), {
+      code: 'ECONNREFUSED',
+    })
+    error.stack = `Error: ${error.message}\n${frames}`.slice(0, 600)
+    return error
   })
-  error.stack = `Error: ${error.message}\n${frames}`.slice(0, 600)
-  return error
-})
+}
 
 /** Gateways whose names differ in letters, so that each is a separate cause. */
 function gateway(n: number): string {
-  return `${String.fromCharCode(97 + (n % 26))}${String.fromCharCode(97 + Math.floor(n / 26))}x`
+  const letter = (at: number): string => String.fromCharCode(97 + (Math.floor(n / 26 ** at) % 26))
+  return `${letter(0)}${letter(1)}${letter(2)}x`
 }
 
-/** An error with a stack of 600 characters. */
+/** An error with one of 50 causes. */
 export function failure(n: number): Error {
   return errors[n % causes]!
 }

@@ -1,15 +1,18 @@
 import { hostname } from 'node:os'
-import { Admin } from './admin/admin.ts'
-import { removeOrphanedEdits } from './admin/edits.ts'
+import { Admin, type AdminOptions } from './admin/admin.ts'
+import { removeUnusedEdit, removeEditOf, removeOrphanedEdits } from './admin/edits.ts'
 import { PausedQueues } from './admin/paused-queues.ts'
+import { confirmReplays } from './admin/replay-confirmation.ts'
+import { findUndo } from './admin/undo.ts'
 import { Bulk, type BulkOptions } from './bulk/bulk.ts'
 import { removeOldActions } from './bulk/cleanup.ts'
-import { canEdit } from './bulk/edit.ts'
+import { canEdit, type EditContext } from './bulk/edit.ts'
 import { BulkRecords } from './bulk/records.ts'
 import { BulkRunner, type BulkRunnerOptions } from './bulk/runner.ts'
 import { Capturer } from './capture/capture.ts'
 import type { Clock } from './clock/clock.ts'
 import { capacityOf, type OpenedStore } from './connect/open.ts'
+import { fixChecks } from './groups/fix-check.ts'
 import { Groups } from './groups/groups.ts'
 import { GroupRecords } from './groups/records.ts'
 import { removeOldGroups } from './groups/remove-old.ts'
@@ -62,15 +65,19 @@ export function assemble(
   const capacity = capacityOf(settings)
   const policyFor = (queue: string): Settings => policies.of(queue)
   const limitsFor = policyFor
-  const shared = { store, clock, hub, classifierRules, fingerprints, backoffs, limitsFor }
   const groupRecords = new GroupRecords(store)
-  const groupTracker = new GroupTracker({ records: groupRecords, clock, hub })
+  const app = { host: hostname(), pid: process.pid, ...settings.app }
+  const groupTracker = new GroupTracker({ records: groupRecords, clock, hub, app })
+  const onFailedRun: AdminOptions['onFailedRun'] = (letter, change) =>
+    groupTracker.addRun(letter, change)
+  const rules = { classifierRules, fingerprints, backoffs, limitsFor }
+  const shared = { store, clock, hub, ...rules, onFailedRun }
   const capturer = new Capturer({
     ...shared,
     maxPayloadBytes,
     capacity,
     enabled: settings.capture,
-    app: { host: hostname(), pid: process.pid, ...settings.app },
+    app,
     rulesFor: policyFor,
     onStored: (letter) => groupTracker.add(letter),
   })
@@ -96,15 +103,7 @@ export function assemble(
     sweepMs,
     retentionFor: (queue) => policies.of(queue).retention,
     pausedQueues: () => pausedQueues.names(),
-    chores: [removeOrphanedEdits(), removeOldActions(), removeOldGroups()],
-  })
-  const routes = new ReplayRoutes({ ...settings, clock, repairRulesFor: policyFor })
-  const admin = new Admin({
-    ...shared,
-    repairRulesFor: policyFor,
-    maxPayloadBytes,
-    pollMs: settings.pollMs,
-    publish: (letter, to) => routes.publish(letter, to),
+    chores: [confirmReplays, removeOrphanedEdits(), removeOldActions(), removeOldGroups()],
   })
   return {
     store,
@@ -118,16 +117,57 @@ export function assemble(
     redelivery,
     sweeper,
     alerts: alertMonitor(store, settings, clock, hub),
-    admin,
-    ...bulkParts({ ...settings, ...shared, worker, repairRulesFor: policyFor }, routes, admin),
+    ...actionParts({ ...shared, settings, policyFor, groupRecords, worker }),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),
     groupTracker,
-    routes,
   }
 }
 
-type BulkPartsOptions = Omit<BulkOptions, 'onActive' | 'editedValues'> &
-  Omit<BulkRunnerOptions, 'records' | 'publish' | 'canRun' | 'prepareEdit'>
+type ActionPartsOptions = Omit<
+  AdminOptions,
+  'repairRulesFor' | 'createFixCheck' | 'maxPayloadBytes' | 'pollMs' | 'publish'
+> & {
+  settings: Settings
+  policyFor: (queue: string) => Settings
+  groupRecords: GroupRecords
+  worker: string
+}
+
+/** The actions of people, on one letter and on many. */
+function actionParts({
+  settings,
+  policyFor,
+  groupRecords,
+  worker,
+  ...shared
+}: ActionPartsOptions): Pick<Parts, 'admin' | 'bulk' | 'bulkRunner' | 'routes'> {
+  const { clock } = shared
+  const createFixCheck = fixChecks(groupRecords, settings.app.version, policyFor)
+  const repair = { repairRulesFor: policyFor, createFixCheck }
+  const routes = new ReplayRoutes({ ...settings, ...repair, clock })
+  const admin = new Admin({
+    ...shared,
+    ...repair,
+    maxPayloadBytes: settings.maxPayloadBytes,
+    pollMs: settings.pollMs,
+    publish: (letter, to) => routes.publish(letter, to),
+  })
+  const bulk = bulkParts({ ...settings, ...shared, ...repair, worker }, routes, admin)
+  return { admin, routes, ...bulk }
+}
+
+type BulkPartsOptions = Omit<BulkOptions, 'onActive' | 'editedValues' | 'findUndo'> &
+  Omit<
+    BulkRunnerOptions,
+    | 'records'
+    | 'publish'
+    | 'canRun'
+    | 'prepareEdit'
+    | 'prepareReplays'
+    | 'removeUnusedEdit'
+    | 'findUndo'
+    | 'removeSavedEdit'
+  >
 
 /** The planning and the running of bulk actions. */
 function bulkParts(
@@ -135,15 +175,24 @@ function bulkParts(
   routes: ReplayRoutes,
   admin: Admin,
 ): Pick<Parts, 'bulk' | 'bulkRunner'> {
+  const { store } = options
+  const undo: Pick<EditContext, 'findUndo' | 'removeSavedEdit'> = {
+    findUndo: (letter, editedVersion) => findUndo(store, letter, editedVersion),
+    removeSavedEdit: (id, editedVersion) => removeEditOf(store, id, editedVersion),
+  }
   const bulkRunner = new BulkRunner({
     ...options,
-    records: new BulkRecords(options.store),
+    ...undo,
+    records: new BulkRecords(store),
     publish: (letter, to) => routes.publish(letter, to),
     prepareEdit: (letter, edit, mover) => admin.prepareEdit(letter, edit, mover),
+    removeUnusedEdit: (letter) => removeUnusedEdit(store, letter),
+    prepareReplays: (published) => admin.prepareReplays(published),
     canRun: ({ action, input }) => (action === 'replay' ? routes.hasAny : canEdit(options, input)),
   })
   const bulk = new Bulk({
     ...options,
+    ...undo,
     editedValues: (letter, edit) => admin.editedValues(letter, edit),
     onActive: () => bulkRunner.wake(),
   })

@@ -73,6 +73,13 @@ export const errorTable = {
     retry: false,
     means: 'Another request was sent with the same Idempotency-Key. Nothing was done.',
   },
+  RESPONSE_NOT_KEPT: {
+    status: 409,
+    exit: 5,
+    retry: false,
+    means:
+      'The request with this Idempotency-Key has succeeded. Its response had a secret, which is shown once.',
+  },
   KEY_IN_USE: {
     status: 409,
     exit: 5,
@@ -99,7 +106,7 @@ export const errorTable = {
     exit: 5,
     retry: false,
     means:
-      'The queue of the letter does not allow its replay (option replay): never, or not without an idempotency key. Nothing was published.',
+      'The queue of the letter does not allow its replay: never, or not without an idempotency key (option replay), or not before its group is fixed (option requireFix). Nothing was published.',
   },
   QUEUE_FULL: {
     status: 429,

@@ -11,15 +11,17 @@ export type {
   BulkState,
   Canary,
   EditPreview,
+  FilterActionName,
   Ineligible,
   Outcome,
   SampleLetter,
   TimeWindow,
   Transform,
 } from './letter/bulk-action.ts'
+export type { QueuesQuery, QueueSummary } from './admin/queue-list.ts'
 export type { LineageLetter } from './admin/lineage.ts'
 export type { ResultsQuery } from './bulk/bulk.ts'
-export type { PlanOptions } from './bulk/plan-options.ts'
+export type { PlanOptions, UndoOptions } from './bulk/plan-options.ts'
 export type { JsonSchema } from './check/payload-schema.ts'
 export type { ReplaySafety } from './letter/replay-safety.ts'
 export type { AppOptions, QueueOptions, QueuePolicy } from './options/options.ts'

@@ -3,6 +3,7 @@ import { checkOneOf, keysOf } from './check/keys.ts'
 import type { BulkAction } from './letter/bulk-action.ts'
 import type { GroupChange } from './letter/group.ts'
 import type { Action, DeadLetter, Patch } from './letter/letter.ts'
+import { isPublished } from './letter/counts.ts'
 import { withChange, type Change } from './letter/moves.ts'
 import type { PausedQueue } from './letter/paused-queue.ts'
 import type { Timestamp } from './letter/time.ts'
@@ -26,7 +27,10 @@ export type RedriveEvent =
   | { type: 'parked'; letter: DeadLetter; durationMs?: number }
   /** A claimed letter was returned without counting the run. */
   | { type: 'released'; letter: DeadLetter }
-  /** The letter was published to its source again. */
+  /**
+   * The letter was published to its source again. It is resolved, or parked until the replay is
+   * confirmed (option `confirmReplayMs`).
+   */
   | { type: 'replayed'; letter: DeadLetter }
   /** The result of a run was discarded, because the lease of the worker had ended. */
   | { type: 'lease-lost'; letter: DeadLetter; worker: string }
@@ -34,6 +38,7 @@ export type RedriveEvent =
   | { type: 'stuck'; letter: DeadLetter; overdueMs: number }
   /** Any change of a stored letter, after the more specific event. */
   | { type: 'changed'; letter: DeadLetter; change: Change }
+  /** Letters were removed by a person: one of them, or a part of many, without `letter`. */
   | { type: 'removed'; count: number; by: string; letter?: DeadLetter }
   /** A sweep changed letters. Sweeps that change nothing emit no event. */
   | { type: 'swept'; archived: number; removed: number; parked: number }
@@ -108,8 +113,9 @@ const eventOfAction: Partial<Record<Action, LetterEventType>> = {
 }
 type LetterEventType = 'resolved' | 'rescheduled' | 'exhausted' | 'parked' | 'released' | 'replayed'
 
-function eventTypeOf({ action, set }: Change): LetterEventType | undefined {
-  return action === 'replay' && set.state === 'parked' ? 'parked' : eventOfAction[action]
+function eventTypeOf(change: Change): LetterEventType | undefined {
+  const { action } = change
+  return action === 'replay' && !isPublished(change) ? 'parked' : eventOfAction[action]
 }
 
 const none: readonly Observer[] = []

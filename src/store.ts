@@ -73,7 +73,7 @@ export interface Store {
 
   /**
    * Counts of all actions since the store was created, by action, queue and priority. Never reset.
-   * `countsOf` and `countsOfCapture` of `letter/moves.ts` define how a change and a new letter are
+   * `countsOf` and `countsOfCapture` of `letter/counts.ts` define how a change and a new letter are
    * counted.
    */
   totals(): Promise<Total[]>
@@ -120,7 +120,8 @@ export interface Store {
   /**
    * Makes the same move on many letters, each atomically, as `apply` does with a guard by version.
    * Returns results in the same order. `conflict`: the letter has another version, is leased, or
-   * its state has no move. `missing`: no such letter.
+   * its state has no move. `missing`: no such letter. Of several entries of one letter only the
+   * first counts: the others are conflicts, whatever their version.
    */
   applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]>
 
@@ -194,7 +195,10 @@ export interface StoredLetter {
 
 export type KeepResult = 'written' | 'conflict'
 
-/** What letters can be counted by. `source` is the kind of the source. */
+/**
+ * What letters can be counted by. `source` is the kind of the source. `groupState` is the state, a
+ * space, and the fingerprint.
+ */
 export const tallyKeys = [
   'state',
   'queue',
@@ -202,6 +206,7 @@ export const tallyKeys = [
   'priority',
   'policy',
   'group',
+  'groupState',
   'tag',
   'severity',
   'source',
@@ -265,15 +270,25 @@ export interface Records {
     value: Json,
     expectedVersion?: number,
   ): Promise<'written' | 'conflict'>
-  /** Records by id, ascending, after the given id. `limit` is an integer. Default: all. */
-  list(
-    kind: string,
-    options?: { prefix?: string; after?: string; limit?: number },
-  ): Promise<DocumentRecord[]>
+  /** Records by id, ascending. Default: all. */
+  list(kind: string, query?: RecordQuery): Promise<DocumentRecord[]>
   /** False if the record did not exist. */
   remove(kind: string, id: string): Promise<boolean>
   /** The kinds that have records, ascending. */
   kinds(): Promise<string[]>
+}
+
+export interface RecordQuery {
+  prefix?: string
+  /** Only records after this id. */
+  after?: string
+  /** An integer. */
+  limit?: number
+  /**
+   * Only records with these ids; ids without a record are left out. Together with another key it
+   * rejects with INVALID_INPUT.
+   */
+  ids?: readonly string[]
 }
 
 export interface DocumentRecord {

@@ -137,6 +137,7 @@ describe('DeadLetterQueue.enqueue', () => {
     ['a moment that is none', { type: 'a' }, { expiresAt: 'tomorrow' }],
     ['a number in place of a moment', { type: 'a' }, { expiresAt: 60_000 as never }],
     ['words that a date can be read into', { type: 'a' }, { expiresAt: 'in 5' }],
+    ['a day that does not exist', { type: 'a' }, { failedAt: '2026-02-30T00:00:00Z' }],
     ['another form of a moment', { type: 'a' }, { failedAt: '1/2/2026' }],
     ['no operation', null as never, {}],
     ['holes in the tags', { type: 'a' }, { tags: Array<string>(2) }],

@@ -1,4 +1,4 @@
-import { fixed, type DeadLetterQueue } from '../../src/index.ts'
+import { fixed, type DeadLetterQueue, type QueueOptions } from '../../src/index.ts'
 import { median, quantile, result, type Bench, type Result } from '../harness.ts'
 import { failure, operation } from '../sample.ts'
 import { addDue, addFailing, drain, failAll, withoutFlowControl } from './drain.ts'
@@ -10,8 +10,8 @@ const fillChunk = 10_000
 /** Costs with a growing number of stored letters, and query times with many. */
 export async function backlog(bench: Bench): Promise<Result[]> {
   const { sizes, kind } = bench
-  const small = await fillQueue(bench, 'small', sizes.smallBacklog)
-  const large = await fillQueue(bench, 'large', sizes.largeBacklog)
+  const small = await openFilled(bench, 'small', sizes.smallBacklog)
+  const large = await openFilled(bench, 'large', sizes.largeBacklog)
   const growths = {
     enqueue: [] as number[],
     'claim + resolve': [] as number[],
@@ -50,8 +50,13 @@ function formatCount(count: number): string {
 }
 
 /** A queue with letters that are due in a month. */
-async function fillQueue(bench: Bench, name: string, count: number): Promise<DeadLetterQueue> {
-  const queue = await bench.open(name, withoutFlowControl)
+export async function openFilled(
+  bench: Bench,
+  name: string,
+  count: number,
+  options: QueueOptions = {},
+): Promise<DeadLetterQueue> {
+  const queue = await bench.open(name, { ...withoutFlowControl, ...options })
   const context = { policy: fixed(monthMs) }
   for (let start = 0; start < count; start += fillChunk)
     await queue.enqueueAll(

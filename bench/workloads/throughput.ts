@@ -1,6 +1,5 @@
-import { systemClock } from '../../src/clock/clock.ts'
 import { median, rate, result, type Bench, type Result } from '../harness.ts'
-import { rawEngineOf, rawPayload, type RawEngine, type RawItem } from '../yardsticks/raw-engine.ts'
+import { addItems, hasRawEngine, withRawEngine, type RawEngine } from '../yardsticks/raw-engine.ts'
 import { drainRate, failRate } from './drain.ts'
 import { bulkRate, enqueueRate } from './enqueue.ts'
 
@@ -36,15 +35,9 @@ async function warmUp(bench: Bench): Promise<void> {
 /** Throughput of captures and drains, as a share of what the engine does without Redrive. */
 export async function throughput(bench: Bench): Promise<Result[]> {
   const { sizes, kind } = bench
-  const open = rawEngineOf(kind)
-  const raw = (measureRaw: (engine: RawEngine) => Promise<number>) => async () => {
-    const engine = await open!(bench.location)
-    try {
-      return await measureRaw(engine)
-    } finally {
-      await engine.close()
-    }
-  }
+  const hasRaw = hasRawEngine(kind)
+  const raw = (measureRaw: (engine: RawEngine) => Promise<number>) => () =>
+    withRawEngine(kind, bench.location, measureRaw)
   const run: Record<Measure, () => Promise<number>> = {
     'raw add 1': raw((engine) => addRate(engine, sizes.single, 1)),
     'raw add 64': raw((engine) => addRate(engine, sizes.concurrent, 64)),
@@ -56,7 +49,7 @@ export async function throughput(bench: Bench): Promise<Result[]> {
     drain: () => drainRate(bench, sizes.drain),
     fail: () => failRate(bench, sizes.concurrent),
   }
-  const wanted: Measure[] = [...(open ? rawMeasures : []), ...ownMeasures]
+  const wanted: Measure[] = [...(hasRaw ? rawMeasures : []), ...ownMeasures]
   const rounds: Partial<Record<Measure, number>>[] = []
   await warmUp(bench)
   for (let round = 0; round < sizes.rounds; round++) {
@@ -73,7 +66,7 @@ export async function throughput(bench: Bench): Promise<Result[]> {
     ...wanted.map((measure) =>
       result(kind, measure, median(rounds.map((rates) => rates[measure]!)), '/s'),
     ),
-    ...(open ? comparisons : []).map(([measure, yardstick]) => {
+    ...(hasRaw ? comparisons : []).map(([measure, yardstick]) => {
       const ratios = rounds.map((rates) => rates[measure]! / rates[yardstick]!)
       return result(kind, `${measure} / ${yardstick}`, median(ratios), 'x')
     }),
@@ -96,17 +89,4 @@ async function rawDrainRate(engine: RawEngine, count: number): Promise<number> {
   let left = count
   while (left > 0) left -= await engine.drain(Math.min(rawBatch, left))
   return rate(count, performance.now() - startMs)
-}
-
-async function addItems(engine: RawEngine, count: number, perWrite: number): Promise<void> {
-  for (let n = 0; n < count; n += perWrite)
-    await engine.add(
-      Array.from({ length: Math.min(perWrite, count - n) }, (_, at) => itemOf(n + at)),
-    )
-}
-
-const payloads = Array.from({ length: 1000 }, (_, n) => rawPayload(n))
-
-function itemOf(n: number): RawItem {
-  return { id: systemClock.id(), payload: payloads[n % payloads.length]! }
 }

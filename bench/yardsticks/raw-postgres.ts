@@ -18,6 +18,11 @@ const lease = `UPDATE ${items} i SET state = 1, due_at = $1 + 30000 FROM
      FOR UPDATE SKIP LOCKED) AS due
   WHERE i.id = due.id RETURNING i.id, i.payload`
 
+const reschedule = `UPDATE ${items} i SET due_at = $1 FROM
+    (SELECT id FROM ${items} WHERE state = 0 AND due_at < $1 ORDER BY due_at LIMIT $2
+     FOR UPDATE SKIP LOCKED) AS due
+  WHERE i.id = due.id RETURNING i.id`
+
 const finish = `UPDATE ${items} SET state = 2, due_at = NULL WHERE id = ANY($1::uuid[]) AND state = 1`
 
 /** A table in Postgres: one prepared statement, and so one commit, for each write. */
@@ -37,6 +42,8 @@ export async function openRawPostgres({ at }: Location): Promise<RawEngine> {
       await query('finish', finish, [rows.map(({ id }) => id)])
       return rows.length
     },
+    reschedule: async (limit, dueMs) =>
+      (await query('reschedule', reschedule, [dueMs, limit])).rows.length,
     close: async () => {
       await client.query(`DROP SCHEMA ${schema} CASCADE`)
       await client.end()

@@ -22,6 +22,16 @@ end
 if #ids > 0 then redis.call('ZADD', KEYS[2], unpack(due)) end
 return found`
 
+/** ARGV: the new due time, limit. Returns how many. */
+const reschedule = `local ids = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. ARGV[1], 'LIMIT', 0, ARGV[2])
+local due = {}
+for n, id in ipairs(ids) do
+  redis.call('HSET', KEYS[1] .. id, 's', 0)
+  due[2 * n - 1], due[2 * n] = ARGV[1], id
+end
+if #ids > 0 then redis.call('ZADD', KEYS[2], unpack(due)) end
+return #ids`
+
 /** ARGV: ids. */
 const finish = `for n = 1, #ARGV do redis.call('HSET', KEYS[1] .. ARGV[n], 's', 2) end
 redis.call('ZREM', KEYS[2], unpack(ARGV))`
@@ -33,7 +43,8 @@ export async function openRawRedis(location: Location): Promise<RawEngine> {
   client.on('error', () => {})
   await client.connect()
   const hashes = new Map<string, string>()
-  for (const script of [add, lease, finish]) hashes.set(script, await client.scriptLoad(script))
+  for (const script of [add, lease, reschedule, finish])
+    hashes.set(script, await client.scriptLoad(script))
   const run = (script: string, values: string[]): Promise<unknown> =>
     client.evalSha(hashes.get(script)!, {
       keys: [`{${prefix}}:i:`, `{${prefix}}:due`],
@@ -49,6 +60,8 @@ export async function openRawRedis(location: Location): Promise<RawEngine> {
       if (ids.length > 0) await run(finish, ids)
       return ids.length
     },
+    reschedule: async (limit, dueMs) =>
+      Number(await run(reschedule, [String(dueMs), String(limit)])),
     close: async () => {
       for await (const keys of client.scanIterator({ MATCH: `{${prefix}}:*`, COUNT: 1000 }))
         if (keys.length > 0) await client.unlink(keys)

@@ -21,6 +21,8 @@ export async function openRawSqlite({ at }: Location): Promise<RawEngine> {
   const lease = db.prepare(`UPDATE items SET state = 1, due_at = ?1 + 30000 WHERE seq IN
     (SELECT seq FROM items WHERE state = 0 AND due_at <= ?1 ORDER BY due_at LIMIT ?2)
     RETURNING seq, payload`)
+  const reschedule = db.prepare(`UPDATE items SET due_at = ?1 WHERE seq IN
+    (SELECT seq FROM items WHERE state = 0 AND due_at < ?1 ORDER BY due_at LIMIT ?2)`)
   const finish = db.prepare('UPDATE items SET state = 2, due_at = NULL WHERE seq = ? AND state = 1')
   const transact = (work: () => void): void => {
     begin.run()
@@ -39,6 +41,7 @@ export async function openRawSqlite({ at }: Location): Promise<RawEngine> {
       })
       return leased.length
     },
+    reschedule: async (limit, dueMs) => Number(reschedule.run(dueMs, limit).changes),
     close: async () => {
       db.close()
       for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })

@@ -1,6 +1,7 @@
-import { isTimestamp } from '../capture/context.ts'
 import { checkKeys, describeValue } from '../check/keys.ts'
+import { readTime } from '../check/read-time.ts'
 import { RedriveError } from '../errors.ts'
+import type { Timestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
 
 export interface ActionOptions {
@@ -32,19 +33,26 @@ export interface ReviewInput extends ActionOptions {
   by: string
 }
 
-/** The longest note that a person can add to a letter, in characters. */
-const maxNote = 4000
+export interface ReadRetryOptions {
+  at: Timestamp | undefined
+  wait: boolean
+  signal: AbortSignal | undefined
+  ifVersion: number | undefined
+}
 
-export function checkRetry(options: RetryOptions): RetryOptions {
+export function readRetryOptions(options: RetryOptions): ReadRetryOptions {
   checkKeys('retry options', options, ['at', 'wait', 'signal', 'ifVersion'])
   const { at, wait, signal } = options
-  if (at !== undefined && !isTimestamp(at))
-    reject(`\`at\` must be an ISO-8601 timestamp or a Date, got ${String(at).slice(0, 80)}`)
   if (wait !== undefined && typeof wait !== 'boolean')
     reject(`\`wait\` must be true or false, got ${typeof wait}`)
   if (signal !== undefined && !(signal instanceof AbortSignal))
     reject(`\`signal\` must be an AbortSignal, got ${typeof signal}`)
-  return options
+  return {
+    at: at === undefined ? undefined : readTime('at', at),
+    wait: wait ?? false,
+    signal,
+    ifVersion: readVersion(options),
+  }
 }
 
 /** The version that a letter must have. */
@@ -58,24 +66,6 @@ export function readVersion({ ifVersion }: ActionOptions): number | undefined {
 export function readActionOptions(options: ActionOptions): number | undefined {
   checkKeys('action options', options, ['ifVersion'])
   return readVersion(options)
-}
-
-/** Checks the name and the note for the history. */
-export function checkActor(by: unknown, note: unknown = ''): void {
-  if (typeof by !== 'string' || by === '')
-    reject(`\`by\` must be a non-empty string, got ${describeValue(by)}`)
-  if (typeof note !== 'string') reject(`\`note\` must be a string, got ${describeValue(note)}`)
-}
-
-/** The text of a note as it is stored. */
-export function readNote(text: unknown): string {
-  if (typeof text !== 'string' || text.trim() === '')
-    return reject(`a note must be a string with text, got ${describeValue(text)}`)
-  if (text.length > maxNote)
-    return reject(
-      `a note has at most ${maxNote} characters, got ${text.length}: add several notes, or a link`,
-    )
-  return text.toWellFormed()
 }
 
 function reject(why: string): never {

@@ -3,30 +3,20 @@ import { whyEditRefused, type EditRules } from '../check/edit-rules.ts'
 import { checkRemoval } from '../check/filter.ts'
 import { checkKeys, checkOneOf } from '../check/keys.ts'
 import { patchPayload } from '../check/patch-payload.ts'
-import type { Clock } from '../clock/clock.ts'
+import { checkBy, checkNote } from '../check/text.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetter } from '../letter/letter.ts'
-import { replaysOfLetter } from '../letter/lineage.ts'
 import { isLegal, moveTable, type Move } from '../letter/move-table.ts'
 import * as moves from '../letter/moves.ts'
 import type { LetterFilter } from '../letter/query.ts'
-import { whyReplayRefused, type ReplaySafety } from '../letter/replay-safety.ts'
+import { whyReplayRefused, type FixCheck, type ReplaySafety } from '../letter/replay-safety.ts'
 import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
-import type { ObserverHub } from '../observer.ts'
-import { changeAfterFailure } from '../policy/after-run.ts'
-import type { Customs } from '../policy/backoff.ts'
-import type { Rule } from '../policy/classify.ts'
-import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
-import { understand } from '../policy/judge.ts'
-import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { Store } from '../store.ts'
 import {
-  checkActor,
-  checkRetry,
   readActionOptions,
-  readNote,
+  readRetryOptions,
   readVersion,
   type ActionOptions,
   type LetterReplayOptions,
@@ -42,24 +32,23 @@ import {
   type ReadEdit,
 } from './edit-input.ts'
 import { findNewestEdit, removeEdit, removeEdits, removeUnusedEdit, saveEdit } from './edits.ts'
+import { prepareReplays, type PublishedLetter } from './replay-confirmation.ts'
+import { changeAfterReport, type ReportOptions } from './reported-failure.ts'
 import { waitForRun } from './wait-for-run.ts'
 
-export interface AdminOptions {
+export interface AdminOptions extends ReportOptions {
   store: Store
-  clock: Clock
-  hub: ObserverHub
-  classifierRules: readonly Rule[]
-  fingerprints?: readonly FingerprintRule[]
-  backoffs: Customs
-  /** Retry limits of a queue. */
-  limitsFor: (queue: string) => RetryLimits
   /** Rules for edits and replays of a queue. */
-  repairRulesFor: (queue: string) => EditRules & { replay: ReplaySafety }
+  repairRulesFor: (queue: string) => EditRules & { replay: ReplaySafety; confirmReplayMs: number }
+  /** Creates a check whether the groups of letters are fixed. */
+  createFixCheck: () => FixCheck
   maxPayloadBytes: number
   /** Interval of polling for changes by other processes. */
   pollMs: number
   /** Publishes a letter to its source, or to the mailbox `to`. */
   publish: (letter: DeadLetter, to?: string | Mailbox) => Promise<ReplayOutcome>
+  /** Gets every failed run whose change was written: the letter before it. Never throws. */
+  onFailedRun?: (letter: DeadLetter, change: moves.Change) => void
 }
 
 interface ActOptions {
@@ -86,16 +75,16 @@ export class Admin {
 
   /** Makes a letter due, now or at `at`. With `wait` it resolves after the next run. */
   async retry(id: string, by: string, options: RetryOptions): Promise<DeadLetter> {
-    const { at, wait, signal } = checkRetry(options)
+    const { at = '', wait, signal, ifVersion } = readRetryOptions(options)
     signal?.throwIfAborted()
-    const dueMs = at === undefined ? 0 : new Date(at).getTime()
-    const retryAt = toTimestamp(Math.max(dueMs, this.#options.clock.now()))
+    const now = toTimestamp(this.#options.clock.now())
+    const retryAt = at > now ? at : now
     const letter = await this.#act(
       id,
       'retry',
       by,
-      (now, mover) => moves.retry(now, mover, retryAt),
-      { ifVersion: readVersion(options) },
+      (before, mover) => moves.retry(before, mover, retryAt),
+      { ifVersion },
     )
     return wait ? waitForRun(letter, { ...this.#options, signal }) : letter
   }
@@ -111,7 +100,7 @@ export class Admin {
       id,
       'reschedule',
       by,
-      (letter, mover) => this.#changeAfterFailure(letter, mover, error),
+      (letter, mover) => changeAfterReport(this.#options, { letter, by: mover, error }),
       { ifVersion: readActionOptions(options) },
     )
   }
@@ -148,16 +137,19 @@ export class Admin {
    */
   async replay(id: string, by: string, options: LetterReplayOptions): Promise<DeadLetter> {
     checkKeys('replay options', options, ['to', 'ifVersion'])
-    checkActor(by)
+    const actor = checkBy(by)
     let letter = await this.#load(id, readVersion(options))
     this.#checkMove('replay', letter)
-    const refusal = whyReplayRefused(letter, this.#options.repairRulesFor(letter.queue).replay)
+    const { repairRulesFor, createFixCheck } = this.#options
+    const refusal =
+      whyReplayRefused(letter, repairRulesFor(letter.queue).replay) ??
+      (await createFixCheck()(letter))
     if (refusal !== undefined)
       throw new RedriveError('REPLAY_REFUSED', `letter ${id} cannot be replayed: ${refusal}`)
     const outcome = await this.#options.publish(letter, options.to)
     const { version } = letter.payload
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
-      const { change, now } = await this.#recordReplay(letter, by, outcome)
+      const { change, now } = await this.#recordReplay(letter, actor, outcome)
       if (now) {
         this.#options.hub.emitChange(now, change)
         return now
@@ -181,24 +173,35 @@ export class Admin {
   ): Promise<{ change: moves.Change; now?: DeadLetter }> {
     const { store, clock } = this.#options
     const by = { at: toTimestamp(clock.now()), actor, guard: 'version' } as const
-    const change =
+    const [change] =
       outcome.kind === 'published'
-        ? moves.replay(
-            letter,
-            { ...by, note: `published to ${outcome.to}` },
-            replaysOfLetter(letter) + 1,
-          )
-        : moves.parkAtReplayLimit(letter, {
-            ...by,
-            note: `replayed ${outcome.replays} times, the limit is ${outcome.maxReplays} (maxReplays)`,
-          })
-    const [result] = await store.apply([change])
-    return result === 'written' ? { change, now: moves.withChange(letter, change) } : { change }
+        ? await this.prepareReplays([
+            {
+              letter,
+              messageId: outcome.messageId,
+              by: { ...by, note: `published to ${outcome.to}` },
+            },
+          ])
+        : [
+            moves.parkAtReplayLimit(letter, {
+              ...by,
+              note: `replayed ${outcome.replays} times, the limit is ${outcome.maxReplays} (maxReplays)`,
+            }),
+          ]
+    const [result] = await store.apply([change!])
+    return result === 'written'
+      ? { change: change!, now: moves.withChange(letter, change!) }
+      : { change: change! }
+  }
+
+  /** The changes that replays make, in the same order. */
+  prepareReplays(published: readonly PublishedLetter[]): Promise<moves.Change[]> {
+    return prepareReplays(this.#options, published)
   }
 
   /** Adds a note to the history. */
   async note(id: string, text: string, by: string, options: ActionOptions): Promise<DeadLetter> {
-    const note = readNote(text)
+    const note = checkNote(text)
     const ifVersion = readActionOptions(options)
     return this.#act(id, 'note', by, moves.note, { note, ifVersion })
   }
@@ -269,7 +272,7 @@ export class Admin {
 
   async remove(id: string, by: string, options: ActionOptions = {}): Promise<DeadLetter> {
     const { store, hub } = this.#options
-    checkActor(by)
+    const actor = checkBy(by)
     const letter = await this.#load(id, readActionOptions(options))
     this.#checkMove('remove', letter)
     const same = options.ifVersion === undefined ? {} : { state: letter.state }
@@ -278,7 +281,7 @@ export class Admin {
         'VERSION_CONFLICT',
         `letter ${id} was claimed by a worker or removed by someone else: read it again`,
       )
-    hub.emit({ type: 'removed', count: 1, by, letter })
+    hub.emit({ type: 'removed', count: 1, by: actor, letter })
     // If this fails, the sweep removes the rest.
     await removeEdits(store, id)
     return letter
@@ -296,6 +299,7 @@ export class Admin {
   async clear(filter: LetterFilter, confirm: number, by: string): Promise<number> {
     const { store, hub } = this.#options
     checkRemoval(filter)
+    const actor = checkBy(by)
     const counts = await store.tally('state', filter)
     const count = [...counts].reduce(
       (sum, [state, letters]) => sum + (state === 'retrying' ? 0 : letters),
@@ -307,49 +311,20 @@ export class Admin {
         `${count} letters match and would be removed permanently: set confirm to ${count}, got ${confirm}`,
       )
     const removed = await store.remove(filter)
-    hub.emit({ type: 'removed', count: removed, by })
+    hub.emit({ type: 'removed', count: removed, by: actor })
     return removed
-  }
-
-  #changeAfterFailure(letter: DeadLetter, by: moves.Mover, error: unknown): moves.Change {
-    const { clock, hub, classifierRules, fingerprints, backoffs, limitsFor } = this.#options
-    const { queue } = letter
-    const report = (during: string, problem: string): void =>
-      hub.emit({ type: 'error', during: `${during} ${queue}`, error: problem })
-    const onProblem = (problem: string): void => report('classifying', problem)
-    const { judged, template } = understand(
-      error,
-      queue,
-      by.at,
-      classifierRules,
-      onProblem,
-      undefined,
-      fingerprints,
-    )
-    // No claim has counted this run, unless a worker has claimed the letter.
-    const retries = letter.state === 'pending' ? letter.retries + 1 : letter.retries
-    const { change, problem } = changeAfterFailure({
-      letter: { ...letter, retries },
-      by,
-      judged,
-      limits: limitsFor(queue),
-      random: () => clock.random(),
-      customs: backoffs,
-      policyOverride: template?.backoff,
-    })
-    if (problem) report('backoff of', problem)
-    return change
   }
 
   async #act(
     id: string,
     move: Move,
-    actor: string,
+    by: string,
     decide: (letter: DeadLetter, mover: moves.Mover) => moves.Change | Promise<moves.Change>,
-    { note, ifVersion, onConflict }: ActOptions = {},
+    { note: given, ifVersion, onConflict }: ActOptions = {},
   ): Promise<DeadLetter> {
-    const { store, clock, hub } = this.#options
-    checkActor(actor, note)
+    const { store, clock, hub, onFailedRun } = this.#options
+    const actor = checkBy(by)
+    const note = given === undefined || given === '' ? undefined : checkNote(given)
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const letter = await this.#load(id, ifVersion)
       this.#checkMove(move, letter)
@@ -363,6 +338,7 @@ export class Admin {
       const [result] = await store.apply([change])
       if (result === 'written') {
         const now = moves.withChange(letter, change)
+        if (change.set.failure) onFailedRun?.(letter, change)
         hub.emitChange(now, change)
         return now
       }

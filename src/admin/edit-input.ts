@@ -2,6 +2,7 @@ import { checkContext, jsonOf, metadataOf } from '../capture/context.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
 import type { ActionOptions } from './action-input.ts'
 import { readPatch } from '../check/patch-payload.ts'
+import { checkBy, checkReason } from '../check/text.ts'
 import { RedriveError } from '../errors.ts'
 import type { JsonPatch } from '../letter/json-patch.ts'
 import type { DeadLetter, Json, Payload, Priority } from '../letter/letter.ts'
@@ -43,11 +44,8 @@ export type ReadEdit = Edit & { patch?: JsonPatch }
 export function readEdit(input: EditInput): ReadEdit {
   checkKeys('edit', input, editKeys)
   const { by, reason, headers, priority, tags, metadata, contentType } = input
-  if (!by || !reason || typeof by !== 'string' || typeof reason !== 'string')
-    throw new RedriveError(
-      'INVALID_INPUT',
-      'an edit needs `by` and `reason`, both non-empty strings',
-    )
+  checkBy(by)
+  checkReason(reason)
   if (input.patch !== undefined && 'payload' in input)
     throw new RedriveError('INVALID_INPUT', 'an edit has either `payload` or `patch`, got both')
   checkContext({

@@ -37,6 +37,15 @@ export async function findNewestEdit(
   return newest
 }
 
+/** The record of the edit of this version of a letter. */
+export function findEdit(
+  store: Store,
+  letterId: string,
+  version: number,
+): Promise<DocumentRecord | undefined> {
+  return store.records.get(kind, recordId({ id: letterId, version }))
+}
+
 /** Removes the record of an edit that was not written, unless another edit of that version was. */
 export async function removeUnusedEdit(store: Store, letter: DeadLetter): Promise<void> {
   const [now] = await store.get([letter.id])
@@ -46,6 +55,11 @@ export async function removeUnusedEdit(store: Store, letter: DeadLetter): Promis
 
 function editEntries({ history }: DeadLetter): HistoryEntry[] {
   return history.filter(({ action }) => action === 'edit')
+}
+
+/** Removes the record of the edit of this version of a letter. */
+export async function removeEditOf(store: Store, id: string, version: number): Promise<void> {
+  await removeEdit(store, recordId({ id, version }))
 }
 
 export async function removeEdit(store: Store, id: string): Promise<void> {
@@ -100,7 +114,7 @@ export async function* listEdits(store: Store, letterId: string): AsyncGenerator
   }
 }
 
-function recordId({ id, version }: DeadLetter): string {
+function recordId({ id, version }: Pick<DeadLetter, 'id' | 'version'>): string {
   return `${id}:${String(version).padStart(versionDigits, '0')}`
 }
 

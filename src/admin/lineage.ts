@@ -39,7 +39,7 @@ export async function findLineage(store: Store, id: string): Promise<LineageLett
     for (const one of letters) found.set(one.id, one)
   }
   if (isLetterId(original)) add(await store.get([original]))
-  add((await findAll(store, { sourceId: sourceKeyOf(letter, original) })).filter(isRelated(letter)))
+  add(await findBySource(store, letter))
   if (wasReplayed(letter)) {
     const since = [...found.values()].map((one) => one.deadLetteredAt).sort()[0]!
     add(await findAll(store, { metadata: { originalId: original }, since }))
@@ -47,6 +47,21 @@ export async function findLineage(store: Store, id: string): Promise<LineageLett
   return [...found.values()]
     .sort((one, other) => (isEarlier(one, other) ? -1 : 1))
     .map(toLineageLetter)
+}
+
+/** The oldest later letter with the same id in the source. */
+export async function findNewerBySource(
+  store: Store,
+  letter: DeadLetter,
+): Promise<LetterSummary | undefined> {
+  return (await findBySource(store, letter))
+    .filter((other) => other.id !== letter.id && isEarlier(letter, other))
+    .sort((one, other) => (isEarlier(one, other) ? -1 : 1))[0]
+}
+
+async function findBySource(store: Store, letter: DeadLetter): Promise<LetterSummary[]> {
+  const sourceId = sourceKeyOf(letter, originalIdOfLetter(letter))
+  return (await findAll(store, { sourceId })).filter(isRelated(letter))
 }
 
 /** The records of a stream keep its id when they are replayed. */
@@ -79,7 +94,9 @@ function wasReplayed(letter: DeadLetter): boolean {
   return replaysOfLetter(letter) > 0 || isDone(letter)
 }
 
-function isEarlier(one: LetterSummary, other: LetterSummary): boolean {
+type Dated = Omit<LetterSummary, 'payload'>
+
+function isEarlier(one: Dated, other: Dated): boolean {
   if (one.deadLetteredAt !== other.deadLetteredAt) return one.deadLetteredAt < other.deadLetteredAt
   const [replays, otherReplays] = [replaysOfLetter(one), replaysOfLetter(other)]
   return replays === otherReplays ? one.id < other.id : replays < otherReplays

@@ -1,14 +1,12 @@
-import { describeValue } from '../check/keys.ts'
 import { checkQueueName } from '../check/queue-name.ts'
+import { checkBy, checkReason } from '../check/text.ts'
 import type { Clock } from '../clock/clock.ts'
-import { RedriveError } from '../errors.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { DocumentRecord, Store } from '../store.ts'
 
 const kind = 'paused-queue'
-const maxCharacters = 1000
 
 export interface PausedQueuesOptions {
   store: Pick<Store, 'records'>
@@ -36,24 +34,22 @@ export class PausedQueues {
   /** Pauses a queue, known or not. A queue that is paused already gets the new reason. */
   async pause(queue: string, by: string, reason: string): Promise<PausedQueue> {
     checkQueueName(queue)
-    checkText('by', by)
-    checkText('reason', reason)
     const { store, clock, hub } = this.#options
-    const paused = { queue, by, reason, at: toTimestamp(clock.now()) }
-    await store.records.put(kind, queue, { by, reason, at: paused.at })
+    const pause = { by: checkBy(by), reason: checkReason(reason), at: toTimestamp(clock.now()) }
+    await store.records.put(kind, queue, pause)
     this.#forget()
-    hub.emit({ type: 'queue-paused', ...paused })
-    return paused
+    hub.emit({ type: 'queue-paused', queue, ...pause })
+    return { queue, ...pause }
   }
 
   /** False if the queue was not paused. */
   async resume(queue: string, by: string): Promise<boolean> {
     checkQueueName(queue)
-    checkText('by', by)
+    const actor = checkBy(by)
     const { store, hub } = this.#options
     if (!(await store.records.remove(kind, queue))) return false
     this.#forget()
-    hub.emit({ type: 'queue-resumed', queue, by })
+    hub.emit({ type: 'queue-resumed', queue, by: actor })
     return true
   }
 
@@ -91,12 +87,4 @@ function toPausedQueue({ id, value, updatedAt }: DocumentRecord): PausedQueue {
     reason: typeof reason === 'string' ? reason : '',
     at: typeof at === 'string' ? at : updatedAt,
   }
-}
-
-function checkText(name: string, value: unknown): void {
-  if (typeof value === 'string' && value.trim() !== '' && value.length <= maxCharacters) return
-  throw new RedriveError(
-    'INVALID_INPUT',
-    `\`${name}\` must be a string of 1 to ${maxCharacters} characters, got ${describeValue(value)}`,
-  )
 }

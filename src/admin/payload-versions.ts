@@ -1,5 +1,6 @@
 import { describeValue } from '../check/keys.ts'
 import { RedriveError } from '../errors.ts'
+import { isUndoNote } from '../letter/bulk-action.ts'
 import type { DeadLetter, Payload } from '../letter/letter.ts'
 import type { Timestamp } from '../letter/time.ts'
 import { diffPayloads, type PayloadDiff } from '../letter/payload-diff.ts'
@@ -52,7 +53,9 @@ function authorOf(
   // Of two edits at the same time, the one in the history was written.
   if (edit?.by !== undefined && edit.at !== undefined && (isEntry || historyOmitted > 0))
     return { by: edit.by, at: edit.at }
-  const undo = history.findLast(({ action, note }) => action === 'edit' && note === undoNote)
+  const undo = history.findLast(
+    ({ action, note = '' }) => action === 'edit' && (note === undoNote || isUndoNote(note)),
+  )
   return undo && version === letter.payload.version ? { by: undo.actor, at: undo.at } : {}
 }
 

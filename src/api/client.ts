@@ -28,11 +28,13 @@ export interface CallOptions {
   lines?: Iterable<string> | AsyncIterable<string>
 }
 
+/** Whether an input has no required keys. An empty input has the key type string. */
+type CanBeEmpty<T> = string extends keyof T ? true : Partial<T> extends T ? true : false
+
 /** A method for each endpoint. Those with a stream return its items as they come. */
 export type Client = {
   [N in EndpointName]: (
-    // oxlint-disable-next-line typescript/no-generated-empty-object-type -- a call without input
-    ...args: Record<never, never> extends InputOf<N>
+    ...args: CanBeEmpty<InputOf<N>> extends true
       ? [input?: InputOf<N>, options?: CallOptions]
       : [input: InputOf<N>, options?: CallOptions]
   ) => IsStream<N> extends true ? AsyncGenerator<OutputOf<N>> : Promise<OutputOf<N>>

@@ -3,12 +3,26 @@ import type { Permission } from './permissions.ts'
 
 /**
  * How the scope of a caller bounds an endpoint. `letter`: the letter with the `id` of the input
- * must be in the scope. `filter`: the endpoint reads only letters in the scope. `queue`: the
- * `queue` of the input must be in the scope. `capture`: the queue and the tenant of each failure
- * must be in the scope. `all`: the endpoint is about the whole store, so that callers with a scope
- * may not use it. `none`: it shows nothing of the store.
+ * must be in the scope. `filter`: the endpoint reads only letters in the scope. `action`: the
+ * filter of the bulk action with the `id` of the input must be in the scope. `capture`: the queue
+ * and the tenant of each failure must be in the scope. `all`: the endpoint is about the whole
+ * store, so that callers with a scope may not use it. `none`: it shows nothing of the store.
+ *
+ * What belongs to a queue as a whole cannot be divided by tenant, so that callers with a scope of
+ * tenants may not use the following. `queue`: the `queue` of the input must be in the scope.
+ * `queues`: the endpoint shows only queues in the scope. `group`: all queues of the group with the
+ * `fingerprint` of the input must be in the scope.
  */
-type Bounds = 'letter' | 'filter' | 'queue' | 'capture' | 'all' | 'none'
+type Bounds =
+  | 'letter'
+  | 'filter'
+  | 'action'
+  | 'capture'
+  | 'all'
+  | 'none'
+  | 'queue'
+  | 'queues'
+  | 'group'
 
 export const linesType = 'application/x-ndjson'
 export const eventType = 'application/cloudevents+json'
@@ -25,8 +39,11 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
   tag: string
   /** One sentence for the reference. */
   summary: string
-  /** `public`: everybody, without a token. `any`: every caller with a token. */
-  permission: Permission | 'public' | 'any'
+  /**
+   * `public`: everybody, without a token. `any`: every caller with a token. `by-action`: what
+   * `permissionOfAction` says about the bulk action.
+   */
+  permission: Permission | 'public' | 'any' | 'by-action'
   bounds: Bounds
   /**
    * What the body is. `lines`: JSON Lines of any number, which are read as they come; an endpoint
@@ -46,6 +63,11 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
   stream?: 'lines'
   /** Status of a success. Default: 200. */
   status?: 200 | 201 | 202
+  /**
+   * True: the output has a secret that is shown once, so that no response is kept for its
+   * Idempotency-Key.
+   */
+  secret?: boolean
 }
 
 /** The keys of the input that the path has. */

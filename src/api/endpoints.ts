@@ -1,8 +1,13 @@
 import type { z } from 'zod'
 import type { Endpoint } from './endpoint.ts'
+import { bulkEndpoints } from './endpoints/bulk.ts'
 import { captureEndpoints } from './endpoints/capture.ts'
+import { groupEndpoints } from './endpoints/groups.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
+import { queueEndpoints } from './endpoints/queues.ts'
+import { reportEndpoints } from './endpoints/reports.ts'
 import { systemEndpoints } from './endpoints/system.ts'
+import { tokenEndpoints } from './endpoints/tokens.ts'
 import { transferEndpoints } from './endpoints/transfer.ts'
 
 /** All endpoints. A route that is not here does not exist. */
@@ -10,6 +15,11 @@ export const endpoints = {
   ...letterEndpoints,
   ...captureEndpoints,
   ...transferEndpoints,
+  ...groupEndpoints,
+  ...bulkEndpoints,
+  ...queueEndpoints,
+  ...reportEndpoints,
+  ...tokenEndpoints,
   ...systemEndpoints,
 }
 

@@ -9,6 +9,7 @@ export {
 export { endpoints, type EndpointName, type InputOf, type OutputOf } from './endpoints.ts'
 export type { Problem } from './problem.ts'
 export {
+  permissionOfAction,
   permissions,
   permissionsOfRole,
   roles,
@@ -16,4 +17,7 @@ export {
   type Role,
   type Scope,
 } from './permissions.ts'
+export type { BulkActionView, BulkResultView } from './schemas/bulk.ts'
+export type { GroupDetailView, GroupView } from './schemas/group.ts'
 export type { LetterView, SummaryView } from './schemas/letter.ts'
+export type { TokenView } from './schemas/token.ts'

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { eventType, hasQuery, linesType, pathKeys, type Endpoint } from './endpoint.ts'
 import { endpointNames, endpointOf } from './endpoints.ts'
+import { permissionOfAction } from './permissions.ts'
 import { problemSchema, problemType } from './problem.ts'
 
 type JsonObject = { [key: string]: unknown }
@@ -81,7 +82,7 @@ function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): Operat
     tags: [tag],
     summary,
     ...(permission === 'public' ? { security: [] } : {}),
-    ...(permission === 'public' || permission === 'any' ? {} : { 'x-permission': permission }),
+    ...permissionOf(permission),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...requestBodyOf(endpoint, schemas, () => bodyOf(properties, others, required)),
     responses: {
@@ -99,6 +100,13 @@ function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): Operat
       },
     },
   }
+}
+
+function permissionOf(permission: Endpoint['permission']): JsonObject {
+  if (permission === 'public' || permission === 'any') return {}
+  return permission === 'by-action'
+    ? { 'x-permission-by-action': permissionOfAction }
+    : { 'x-permission': permission }
 }
 
 function requestBodyOf(

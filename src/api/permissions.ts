@@ -1,3 +1,5 @@
+import type { BulkActionName } from '../letter/bulk-action.ts'
+
 /** What a caller may do. Each endpoint requires one permission. */
 export const permissions = [
   /** Letters without their content: states, times, queues and categories. */
@@ -26,6 +28,21 @@ export const permissionsOfRole: Record<Role, readonly Permission[]> = {
   viewer: ['letter:read'],
   operator: permissions.filter((one) => one !== 'letter:remove' && one !== 'admin'),
   admin: permissions,
+}
+
+/** What a bulk action requires: the same as its action on one letter. */
+export const permissionOfAction: Record<BulkActionName, Permission> = {
+  retry: 'letter:retry',
+  replay: 'letter:replay',
+  resolve: 'letter:retry',
+  park: 'letter:retry',
+  archive: 'letter:archive',
+  restore: 'letter:archive',
+  remove: 'letter:remove',
+  edit: 'payload:edit',
+  undo: 'payload:edit',
+  tag: 'letter:retry',
+  priority: 'letter:retry',
 }
 
 /** The part of the store that a caller sees. Absent lists: all queues, all tenants. */

@@ -2,17 +2,11 @@ import type { Clock } from '../clock/clock.ts'
 import { hasCode, RedriveError } from '../errors.ts'
 import { bulkMovesFor, type BulkMoveName } from '../letter/bulk-moves.ts'
 import type { DeadLetter, LetterSummary } from '../letter/letter.ts'
-import { replaysOfLetter } from '../letter/lineage.ts'
-import {
-  edit,
-  parkAtReplayLimit,
-  replay,
-  restore,
-  type Change,
-  type Mover,
-} from '../letter/moves.ts'
+import { edit, parkAtReplayLimit, restore, type Change, type Mover } from '../letter/moves.ts'
+import type { FixCheck } from '../letter/replay-safety.ts'
 import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
+import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
 import { isMarkedBy, noteOf, type BulkAction, type PlannedLetter } from '../letter/bulk-action.ts'
 import { editOf, errorText, type EditContext } from './edit.ts'
@@ -21,15 +15,29 @@ import { whyIneligible, type EligibilityRules } from './eligibility.ts'
 export interface ActContext
   extends
     Pick<EligibilityRules, 'maxReplays' | 'repairRulesFor'>,
-    Pick<EditContext, 'transforms' | 'prepareEdit'> {
+    Pick<
+      EditContext,
+      'transforms' | 'prepareEdit' | 'removeUnusedEdit' | 'findUndo' | 'removeSavedEdit'
+    > {
   store: Store
   clock: Clock
+  hub: ObserverHub
   /** Publishes a letter to its source, or to the mailbox `to`. */
   publish: (letter: DeadLetter, to?: string) => Promise<ReplayOutcome>
+  /** Creates a check against the groups as they are when it is first used. */
+  createFixCheck: () => FixCheck
+  /** The changes that replays make, in the same order. */
+  prepareReplays: (published: readonly PublishedLetter[]) => Promise<Change[]>
+}
+
+interface PublishedLetter {
+  letter: DeadLetter
+  messageId?: string | undefined
+  by: Mover
 }
 
 /** Without an outcome: the action has to act on the letter again. */
-type Acted = Pick<PlannedLetter, 'outcome' | 'error'>
+type ActResult = Pick<PlannedLetter, 'outcome' | 'error'>
 
 /**
  * Acts on letters of a plan, and returns them with their outcomes, in the same order. A letter
@@ -51,9 +59,10 @@ function outcomesOf(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   switch (action.action) {
     case 'retry':
+      return retryAll(context, action, letters)
     case 'resolve':
     case 'park':
     case 'archive':
@@ -64,8 +73,10 @@ function outcomesOf(
       return changeEach(context, action, letters)
     case 'edit':
       return editEach(context, action, letters)
+    case 'undo':
+      return undoEach(context, action, letters)
     case 'remove':
-      return removeAll(context, letters)
+      return removeAll(context, action, letters)
     case 'replay':
       return replayEach(context, action, letters)
   }
@@ -82,16 +93,37 @@ function dueAt({ clock }: ActContext, { input }: BulkAction): string | undefined
   return input.at !== undefined && input.at > now ? input.at : undefined
 }
 
+/** Makes letters due. Where a queue requires it, only those whose groups are fixed. */
+async function retryAll(
+  context: ActContext,
+  action: BulkAction,
+  letters: readonly PlannedLetter[],
+): Promise<ActResult[]> {
+  const { store, repairRulesFor, createFixCheck } = context
+  const needsFix = Object.keys(action.queues).some((queue) => repairRulesFor?.(queue).requireFix)
+  if (!needsFix) return moveAll(context, action, 'retry', letters)
+  const whyUnfixed = createFixCheck()
+  const acted = new Map<string, ActResult>()
+  for (const letter of (await findUnchanged(store, letters)).values()) {
+    const error = await whyUnfixed(letter)
+    if (error !== undefined) acted.set(letter.id, { outcome: 'skipped', error })
+  }
+  const fixed = letters.filter(({ id }) => !acted.has(id))
+  const moved = await moveAll(context, action, 'retry', fixed)
+  for (const [index, { id }] of fixed.entries()) acted.set(id, moved[index]!)
+  return letters.map(({ id }) => acted.get(id)!)
+}
+
 /** Makes the same move on all letters that have not changed since the plan. */
 async function moveAll(
   context: ActContext,
   action: BulkAction,
   name: BulkMoveName,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const moves = bulkMovesFor(name, moverOf(context, action), dueAt(context, action))
   const results = await context.store.applyAll(letters, moves)
-  const done: Acted = { outcome: name === 'retry' ? 'waiting' : 'succeeded' }
+  const done: ActResult = { outcome: name === 'retry' ? 'waiting' : 'succeeded' }
   const conflicts = letters.filter((_, index) => results[index] === 'conflict')
   const explained = await explainConflicts(context, action, conflicts, done)
   return letters.map(({ id }, index) => {
@@ -100,7 +132,7 @@ async function moveAll(
   })
 }
 
-const removedMeanwhile: Acted = { outcome: 'skipped', error: 'it was removed after the plan' }
+const removedMeanwhile: ActResult = { outcome: 'skipped', error: 'it was removed after the plan' }
 
 /**
  * Why letters have another version than in the plan. A crash may have kept this action from
@@ -110,8 +142,8 @@ async function explainConflicts(
   { store }: ActContext,
   { id: actionId }: BulkAction,
   letters: readonly PlannedLetter[],
-  done: Acted,
-): Promise<Map<string, Acted>> {
+  done: ActResult,
+): Promise<Map<string, ActResult>> {
   const explained = new Map(letters.map(({ id }) => [id, removedMeanwhile]))
   for (const letter of await loadLetters(store, letters)) {
     explained.set(letter.id, isMarkedBy(actionId, letter) ? done : changedMeanwhile(letter))
@@ -119,12 +151,12 @@ async function explainConflicts(
   return explained
 }
 
-function changedMeanwhile({ state }: Pick<DeadLetter, 'state'>): Acted {
+function changedMeanwhile({ state }: Pick<DeadLetter, 'state'>): ActResult {
   return { outcome: 'skipped', error: `it changed after the plan and is ${state} now` }
 }
 
 /** Letters that are loaded with their payloads at once. */
-const payloadPage = 50
+export const payloadPage = 50
 
 /** Complete letters. Letters that were removed are left out. */
 export async function loadLetters(
@@ -153,14 +185,14 @@ async function changeEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const { store } = context
   const mover = moverOf(context, action)
   const unchanged = await findUnchanged(store, letters)
   const changes = [...unchanged.values()].map((letter) => changeOf(action, letter, mover))
   const results = await store.apply(changes)
   const written = new Set(changes.filter((_, at) => results[at] === 'written').map(({ id }) => id))
-  const done: Acted = { outcome: 'succeeded' }
+  const done: ActResult = { outcome: 'succeeded' }
   const rest = letters.filter(({ id }) => !written.has(id))
   const explained = await explainConflicts(context, action, rest, done)
   return letters.map(({ id }) => explained.get(id) ?? done)
@@ -175,23 +207,62 @@ function changeOf({ action, input }: BulkAction, letter: LetterSummary, by: Move
 }
 
 /** Edits the payload of each letter that has not changed since the plan. */
-async function editEach(
+function editEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
+  return changePayloads(
+    context,
+    action,
+    letters,
+    (letter) =>
+      context.prepareEdit(letter, editOf(context, letter, action.input), moverOf(context, action)),
+    (letter) => context.removeUnusedEdit(letter),
+  )
+}
+
+/** Restores the payload that each letter had before an edit. */
+async function undoEach(
+  context: ActContext,
+  action: BulkAction,
+  letters: readonly PlannedLetter[],
+): Promise<ActResult[]> {
+  const acted = await changePayloads(context, action, letters, async (letter, planned) => {
+    const undo = await context.findUndo(letter, planned.editedVersion!)
+    if ('refusal' in undo) return { outcome: 'skipped', error: undo.refusal }
+    return edit(letter, moverOf(context, action), { payload: undo.payload })
+  })
+  // A crash may have kept an earlier attempt from doing this.
+  const undone = letters.filter((_, index) => acted[index]!.outcome === 'succeeded')
+  await Promise.all(
+    undone.map(({ id, editedVersion }) => context.removeSavedEdit(id, editedVersion!)),
+  )
+  return acted
+}
+
+/** Changes each letter that has not changed since the plan, unless `prepare` has an outcome. */
+async function changePayloads(
+  context: ActContext,
+  action: BulkAction,
+  letters: readonly PlannedLetter[],
+  prepare: (letter: DeadLetter, planned: PlannedLetter) => Promise<Change | ActResult>,
+  onConflict?: (letter: DeadLetter) => Promise<void>,
+): Promise<ActResult[]> {
   const { store } = context
-  const acted = new Map<string, Acted>()
+  const acted = new Map<string, ActResult>()
   for (let start = 0; start < letters.length; start += payloadPage) {
     const page = letters.slice(start, start + payloadPage)
     const loaded = new Map((await loadLetters(store, page)).map((letter) => [letter.id, letter]))
     const changes: Change[] = []
-    for (const { id, version } of page) {
+    for (const planned of page) {
+      const { id, version } = planned
       const letter = loaded.get(id)
       if (letter?.version !== version) continue
       try {
-        const edit = editOf(context, letter, action.input)
-        changes.push(await context.prepareEdit(letter, edit, moverOf(context, action)))
+        const prepared = await prepare(letter, planned)
+        if ('guard' in prepared) changes.push(prepared)
+        else acted.set(id, prepared)
       } catch (error) {
         if (error instanceof RedriveError && error.retryHelps) throw error
         acted.set(id, { outcome: 'failed', error: errorText(error) })
@@ -200,6 +271,7 @@ async function editEach(
     const results = await store.apply(changes)
     for (const [index, { id }] of changes.entries())
       if (results[index] === 'written') acted.set(id, { outcome: 'succeeded' })
+      else await onConflict?.(loaded.get(id)!)
   }
   const rest = letters.filter(({ id }) => !acted.has(id))
   const explained = await explainConflicts(context, action, rest, { outcome: 'succeeded' })
@@ -208,12 +280,15 @@ async function editEach(
 
 /** Removes the letters that have not changed since the plan. One that is gone has succeeded. */
 async function removeAll(
-  { store }: ActContext,
+  { store, hub }: ActContext,
+  { by }: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const unchanged = await findUnchanged(store, letters)
-  for (const [state, some] of Map.groupBy(unchanged.values(), (letter) => letter.state))
-    await store.remove({ ids: some.map(({ id }) => id), state })
+  for (const [state, some] of Map.groupBy(unchanged.values(), (letter) => letter.state)) {
+    const count = await store.remove({ ids: some.map(({ id }) => id), state })
+    if (count > 0) hub.emit({ type: 'removed', count, by })
+  }
   // A search index may lag behind; `get` does not.
   const kept = new Map((await loadLetters(store, letters)).map((letter) => [letter.id, letter]))
   return letters.map(({ id }) => {
@@ -230,13 +305,19 @@ async function replayEach(
   context: ActContext,
   action: BulkAction,
   letters: readonly PlannedLetter[],
-): Promise<Acted[]> {
+): Promise<ActResult[]> {
   const { store } = context
   const loaded = new Map((await loadLetters(store, letters)).map((letter) => [letter.id, letter]))
+  const whyUnfixed = context.createFixCheck()
   const published = await Promise.all(
-    letters.map((planned) => publishOne(context, action, planned, loaded.get(planned.id))),
+    letters.map((planned) =>
+      publishOne(context, action, planned, loaded.get(planned.id), whyUnfixed),
+    ),
   )
-  const changes = published.flatMap(({ change }) => change ?? [])
+  const changes = [
+    ...published.flatMap(({ change }) => change ?? []),
+    ...(await context.prepareReplays(published.flatMap(({ replayed }) => replayed ?? []))),
+  ]
   const results = await store.apply(changes)
   const conflicts = new Set(
     changes.filter((_, at) => results[at] !== 'written').map(({ id }) => id),
@@ -249,8 +330,9 @@ async function replayEach(
 const changedBeforeRecorded = 'it was published, but changed before that was recorded'
 
 interface Published {
-  acted: Acted
+  acted: ActResult
   change?: Change
+  replayed?: PublishedLetter
 }
 
 async function publishOne(
@@ -258,6 +340,7 @@ async function publishOne(
   action: BulkAction,
   planned: PlannedLetter,
   letter: DeadLetter | undefined,
+  whyUnfixed: FixCheck,
 ): Promise<Published> {
   const { publish, maxReplays, repairRulesFor } = context
   if (!letter) return { acted: removedMeanwhile }
@@ -266,19 +349,20 @@ async function publishOne(
   if (isMarkedBy(action.id, letter))
     return { acted: { outcome: sends > 2 ? 'indeterminate' : 'succeeded' } }
   if (letter.version !== planned.version) return { acted: changedMeanwhile(letter) }
-  const why = whyIneligible(letter, { ...action, maxReplays, repairRulesFor })
+  const rules = { ...action, maxReplays, repairRulesFor }
+  const why = whyIneligible(letter, rules) ?? (await whyUnfixed(letter))
   if (why !== undefined) return { acted: { outcome: 'skipped', error: why } }
   try {
     const outcome = await publish(letter, action.input.to)
-    const mover = moverOf(context, action)
+    const by = moverOf(context, action)
     if (outcome.kind === 'limit')
       return {
         acted: { outcome: 'failed', error: `it reached its replay limit (${outcome.maxReplays})` },
-        change: parkAtReplayLimit(letter, mover),
+        change: parkAtReplayLimit(letter, by),
       }
     return {
       acted: { outcome: sends > 1 ? 'indeterminate' : 'succeeded' },
-      change: replay(letter, mover, replaysOfLetter(letter) + 1),
+      replayed: { letter, messageId: outcome.messageId, by },
     }
   } catch (error) {
     const text = errorText(error)

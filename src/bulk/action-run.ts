@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
 import { toTimestamp } from '../letter/time.ts'
-import type { ObserverHub } from '../observer.ts'
 import { act, loadLetters, type ActContext } from './act.ts'
 import {
   addProgress,
@@ -16,7 +15,6 @@ import type { Chunk, StoredAction } from './records.ts'
 
 export interface ActionRunOptions extends ActContext {
   records: BulkRecords
-  hub: ObserverHub
   /** The longest pause between two steps. */
   pollMs: number
 }

@@ -1,18 +1,21 @@
 import { checkKeys, checkOneOf, describeValue, keysOf } from '../check/keys.ts'
+import { checkBy } from '../check/text.ts'
 import { RedriveError } from '../errors.ts'
 import { maxLimit, type LetterFilter, type Page } from '../letter/query.ts'
 import { toTimestamp } from '../letter/time.ts'
 import {
-  bulkActionNames,
-  noProgress,
+  filterActionNames,
+  outcomes,
   type BulkAction,
   type BulkActionName,
   type BulkResult,
   type BulkState,
+  type FilterActionName,
   type Outcome,
 } from '../letter/bulk-action.ts'
-import type { PlanOptions } from './plan-options.ts'
+import type { PlanOptions, UndoOptions } from './plan-options.ts'
 import { planAction, type PlannerOptions } from './planner.ts'
+import { planUndo } from './undo.ts'
 import { BulkRecords, chunkLetters, toShown, type StoredAction } from './records.ts'
 
 export interface BulkOptions extends PlannerOptions {
@@ -41,12 +44,22 @@ export class Bulk {
   }
 
   async plan(
-    action: BulkActionName,
+    action: FilterActionName,
     filter: LetterFilter,
     options: PlanOptions,
   ): Promise<BulkAction> {
-    checkOneOf('bulk action', [action], bulkActionNames)
+    if ((action as BulkActionName) === 'undo')
+      throw new RedriveError(
+        'INVALID_INPUT',
+        'undo has no filter: call planUndo with the id of the edit',
+      )
+    checkOneOf('bulk action', [action], filterActionNames)
     return planAction(this.#options, action, filter, options)
+  }
+
+  /** Plans to restore the payloads that an edit has changed. */
+  async planUndo(editId: string, options: UndoOptions): Promise<BulkAction> {
+    return planUndo(this.#options, editId, options)
   }
 
   async get(id: string): Promise<BulkAction> {
@@ -58,30 +71,26 @@ export class Bulk {
     return this.#records.list(limit)
   }
 
-  /** Approves a plan that needs a second person. */
+  /** Approves a plan that needs a second person. The first approval stays. */
   async approve(id: string, by: string): Promise<BulkAction> {
-    if (typeof by !== 'string' || by === '')
-      throw new RedriveError(
-        'INVALID_INPUT',
-        `\`by\` must be a non-empty string, got ${describeValue(by)}`,
-      )
+    const approver = checkBy(by)
     return this.#records.update(id, (action) => {
-      this.#checkPlanned(action)
+      this.#checkPlanned(action, 'approve')
       if (!action.approval) return action
-      if (by === action.by)
+      if (approver === action.by)
         throw new RedriveError(
           'APPROVAL_REQUIRED',
-          `bulk action ${id} was planned by ${by}: another person has to approve it`,
+          `bulk action ${id} was planned by ${approver}: another person has to approve it`,
         )
-      const at = this.#now()
-      return { ...action, approval: { ...action.approval, by, at } }
+      if (action.approval.by !== undefined) return action
+      return { ...action, approval: { ...action.approval, by: approver, at: this.#now() } }
     })
   }
 
   /** Starts a planned action. Workers of all processes on the store may run it. */
   async run(id: string): Promise<BulkAction> {
     return this.#activate(id, (action) => {
-      this.#checkPlanned(action)
+      this.#checkPlanned(action, 'run')
       const { approval } = action
       if (approval && approval.by === undefined)
         throw new RedriveError(
@@ -97,7 +106,7 @@ export class Bulk {
     return this.#records.update(id, (action) =>
       action.state === 'paused'
         ? action
-        : { ...check(action, 'pause', ['running']), state: 'paused' },
+        : { ...checkState(action, 'pause', ['running']), state: 'paused' },
     )
   }
 
@@ -105,7 +114,11 @@ export class Bulk {
   resume(id: string): Promise<BulkAction> {
     return this.#activate(id, (action) => {
       if (action.state === 'running') return action
-      const { ramp: _, stopReason: __, ...rest } = check(action, 'resume', ['paused', 'stopped'])
+      const {
+        ramp: _,
+        stopReason: __,
+        ...rest
+      } = checkState(action, 'resume', ['paused', 'stopped'])
       return { ...rest, state: 'running' }
     })
   }
@@ -116,7 +129,7 @@ export class Bulk {
       action.state === 'cancelled'
         ? action
         : {
-            ...check(action, 'cancel', ['planned', 'running', 'paused', 'stopped']),
+            ...checkState(action, 'cancel', ['planned', 'running', 'paused', 'stopped']),
             state: 'cancelled',
             endedAt: this.#now(),
           },
@@ -127,7 +140,7 @@ export class Bulk {
   async results(id: string, query: ResultsQuery): Promise<Page<BulkResult>> {
     checkKeys('results query', query, resultsKeys)
     const { limit = 100, cursor } = query
-    if (query.outcome !== undefined) checkOneOf('outcome', query.outcome, Object.keys(noProgress))
+    if (query.outcome !== undefined) checkOneOf('outcome', query.outcome, outcomes)
     checkLimit(limit, 1)
     if (cursor !== undefined && !/^\d{1,9}$/.test(cursor))
       throw new RedriveError(
@@ -177,8 +190,8 @@ export class Bulk {
     return action
   }
 
-  #checkPlanned(action: StoredAction): void {
-    check(action, 'run', ['planned'])
+  #checkPlanned(action: StoredAction, verb: 'approve' | 'run'): void {
+    checkState(action, verb, ['planned'])
     if (this.#now() >= action.expiresAt)
       throw new RedriveError(
         'PLAN_EXPIRED',
@@ -191,7 +204,11 @@ export class Bulk {
   }
 }
 
-function check(action: StoredAction, verb: string, states: readonly BulkState[]): StoredAction {
+function checkState(
+  action: StoredAction,
+  verb: string,
+  states: readonly BulkState[],
+): StoredAction {
   if (states.includes(action.state)) return action
   throw new RedriveError(
     'ILLEGAL_MOVE',

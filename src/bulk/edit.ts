@@ -5,6 +5,7 @@ import type { DeadLetter, Payload } from '../letter/letter.ts'
 import type { Change, Edit, Mover } from '../letter/moves.ts'
 import { diffPayloads } from '../letter/payload-diff.ts'
 import { decodePayload, encodePayload } from '../letter/payload.ts'
+import type { PayloadUndo, UndoSubject } from '../letter/result.ts'
 import type { Store } from '../store.ts'
 
 /** An edit of the payload of one letter. */
@@ -20,6 +21,12 @@ export interface EditContext {
   editedValues: (letter: DeadLetter, edit: PayloadEdit) => Edit
   /** The change that an edit makes, once the present values are saved. */
   prepareEdit: (letter: DeadLetter, edit: PayloadEdit, mover: Mover) => Promise<Change>
+  /** Removes what `prepareEdit` has saved, after the change was not written. */
+  removeUnusedEdit: (letter: DeadLetter) => Promise<void>
+  /** What undoes the edit of this version of a letter. */
+  findUndo: (letter: UndoSubject, editedVersion: number) => Promise<PayloadUndo>
+  /** Removes what the edit of this version of a letter has saved. */
+  removeSavedEdit: (letterId: string, editedVersion: number) => Promise<void>
 }
 
 /** The edit of one letter. Throws if the function does, or returns nothing. */

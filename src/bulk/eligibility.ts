@@ -1,5 +1,6 @@
 import type { LetterSummary, State } from '../letter/letter.ts'
 import { replaysOfLetter } from '../letter/lineage.ts'
+import { confirmedAt } from '../letter/replay-confirmation.ts'
 import { whyReplayRefused, type ReplaySafety } from '../letter/replay-safety.ts'
 import { isLegal, moveTable, type Move } from '../letter/move-table.ts'
 import type { BulkActionName, BulkInput } from '../letter/bulk-action.ts'
@@ -14,6 +15,7 @@ const moveOfAction: Record<BulkActionName, Move> = {
   restore: 'restore',
   remove: 'remove',
   edit: 'edit',
+  undo: 'edit',
   tag: 'edit',
   priority: 'edit',
 }
@@ -27,8 +29,8 @@ export interface EligibilityRules {
   action: BulkActionName
   input: BulkInput
   maxReplays: number
-  /** Whether letters of a queue may be replayed. Default: they may. */
-  repairRulesFor?: ((queue: string) => { replay: ReplaySafety }) | undefined
+  /** Whether letters of a queue may run again. Default: they may. */
+  repairRulesFor?: ((queue: string) => { replay: ReplaySafety; requireFix: boolean }) | undefined
 }
 
 /** Why an action cannot be made on a letter. Undefined: it can. */
@@ -41,6 +43,9 @@ export function whyIneligible(
   if (!isLegal(moveOfAction[action], state)) return `it is ${state}`
   if (corrupt !== undefined && action !== 'archive' && action !== 'park' && action !== 'remove')
     return 'its row cannot be read'
+  const confirmAt = confirmedAt(letter)
+  if (confirmAt !== undefined && (action === 'replay' || action === 'retry'))
+    return `it was replayed, and waits for confirmation until ${confirmAt}`
   if (action !== 'replay') return undefined
   if (replaysOfLetter(letter) >= maxReplays) return `it was replayed ${maxReplays} times already`
   const refusal = whyReplayRefused(letter, repairRulesFor?.(letter.queue).replay ?? 'safe')

@@ -1,22 +1,24 @@
 import { z } from 'zod'
 import { checkSchema, schemaFor } from '../check/issues.ts'
 import { readPatch } from '../check/patch-payload.ts'
+import { isTime, readTime, timeForm } from '../check/read-time.ts'
+import { checkBy, checkReason } from '../check/text.ts'
 import { RedriveError } from '../errors.ts'
 import type { JsonPatch } from '../letter/json-patch.ts'
 import { priorities } from '../letter/letter.ts'
-import { toTimestamp } from '../letter/time.ts'
-import type {
-  BulkActionName,
-  BulkInput,
-  BulkLimits,
-  Canary,
-  TimeWindow,
+import {
+  isDestructive,
+  type BulkActionName,
+  type BulkInput,
+  type BulkLimits,
+  type Canary,
+  type TimeWindow,
 } from '../letter/bulk-action.ts'
 
-export interface PlanOptions extends Omit<BulkInput, 'at'> {
-  /** Who plans the action. Required for remove, resolve and edit. Default: operator. */
+export interface PlanOptions extends Omit<BulkInput, 'at' | 'undoes'> {
+  /** Who plans the action. Required for remove, resolve, edit and undo. Default: operator. */
   by?: string
-  /** Why. Required for remove, resolve and edit. */
+  /** Why. Required for remove, resolve, edit and undo. */
   reason?: string
   /** Letters per second. Default: no limit. */
   rate?: number
@@ -40,6 +42,12 @@ export interface PlanOptions extends Omit<BulkInput, 'at'> {
   at?: string | Date
 }
 
+/** Options of the plan of an undo: `by` and `reason` are required. */
+export type UndoOptions = Pick<
+  PlanOptions,
+  'by' | 'reason' | 'rate' | 'concurrency' | 'startAt' | 'window' | 'canary' | 'expiresInMs'
+>
+
 const hourMs = 3_600_000
 const maxExpiresInMs = 30 * 24 * hourMs
 const defaultCanary: Canary = { first: 1, factor: 10, maxFailureShare: 0.05 }
@@ -49,11 +57,11 @@ const text = z.string().min(1).max(1000)
 const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time like 22:00')
 const tags = z.array(z.string().min(1).max(200)).min(1).max(100)
 
-const time = z.custom<string | Date>(isTime, 'must be an ISO-8601 timestamp or a Date')
+const time = z.custom<string | Date>(isTime, `must be ${timeForm}`)
 
 const schema = schemaFor<PlanOptions>({
-  by: text.optional(),
-  reason: text.optional(),
+  by: z.string().optional(),
+  reason: z.string().optional(),
   rate: z.number().positive().max(1_000_000).optional(),
   concurrency: z.int().min(1).max(1_000_000).optional(),
   startAt: time.optional(),
@@ -86,10 +94,6 @@ const schema = schemaFor<PlanOptions>({
   transform: text.optional(),
 })
 
-function isTime(value: unknown): boolean {
-  return (typeof value === 'string' || value instanceof Date) && !Number.isNaN(+new Date(value))
-}
-
 function isTimeZone(timeZone: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone }).resolvedOptions().timeZone !== ''
@@ -99,7 +103,7 @@ function isTimeZone(timeZone: string): boolean {
 }
 
 /** The options that only one action has. */
-const inputKeys: Partial<Record<BulkActionName, readonly (keyof BulkInput)[]>> = {
+const inputKeys: Partial<Record<BulkActionName, readonly Exclude<keyof BulkInput, 'undoes'>[]>> = {
   retry: ['at', 'includeSuperseded'],
   replay: ['to', 'includeSuperseded'],
   priority: ['priority'],
@@ -119,15 +123,26 @@ export interface ReadPlanOptions {
 export function readPlanOptions(action: BulkActionName, options: PlanOptions): ReadPlanOptions {
   checkSchema(schema, options, { thing: 'plan option', code: 'INVALID_INPUT' })
   const { by, reason, rate, startAt, window, canary, expiresInMs = hourMs } = options
+  if (isDestructive(action) && (by === undefined || reason === undefined))
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `${action} needs \`by\` and \`reason\`: say who does it and why`,
+    )
   const { concurrency = defaultConcurrencyOf(action) } = options
   const limits: BulkLimits = {
     concurrency,
     ...(rate === undefined ? {} : { rate }),
-    ...(startAt === undefined ? {} : { startAt: toTimestamp(+new Date(startAt)) }),
+    ...(startAt === undefined ? {} : { startAt: readTime('startAt', startAt) }),
     ...(window === undefined ? {} : { window }),
     ...(canary ? { canary: { ...defaultCanary, ...(canary === true ? {} : canary) } } : {}),
   }
-  return { by, reason, input: readInput(action, options), limits, expiresInMs }
+  return {
+    by: by === undefined ? undefined : checkBy(by),
+    reason: reason === undefined ? undefined : checkReason(reason),
+    input: readInput(action, options),
+    limits,
+    expiresInMs,
+  }
 }
 
 function defaultConcurrencyOf(action: BulkActionName): number {
@@ -147,7 +162,7 @@ function readInput(action: BulkActionName, options: PlanOptions): BulkInput {
         )
   const { at, ...rest } = options
   const input: BulkInput = {
-    ...(at === undefined ? {} : { at: toTimestamp(+new Date(at)) }),
+    ...(at === undefined ? {} : { at: readTime('at', at) }),
     ...Object.fromEntries(
       own
         .filter((key) => key !== 'at' && rest[key] !== undefined)

@@ -3,20 +3,22 @@ import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { states as allStates, type LetterSummary, type State } from '../letter/letter.ts'
 import { maxLimit, type LetterFilter } from '../letter/query.ts'
+import type { FixCheck } from '../letter/replay-safety.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 import {
-  isDestructive,
   noProgress,
   type BulkAction,
   type BulkActionName,
+  type EditPreview,
+  type FilterActionName,
   type Ineligible,
   type PlannedLetter,
   type SampleLetter,
 } from '../letter/bulk-action.ts'
 import { checkTransform, previewEdits, type EditContext } from './edit.ts'
 import { statesFor, whyIneligible, type EligibilityRules } from './eligibility.ts'
-import { readPlanOptions, type PlanOptions } from './plan-options.ts'
+import { readPlanOptions, type PlanOptions, type ReadPlanOptions } from './plan-options.ts'
 import { BulkRecords, chunkLetters } from './records.ts'
 import { SupersededLetters } from './superseded.ts'
 
@@ -31,9 +33,10 @@ const chunksAtOnce = 8
 export interface PlannerOptions
   extends
     Pick<EligibilityRules, 'maxReplays' | 'repairRulesFor'>,
-    Pick<EditContext, 'transforms' | 'editedValues'> {
+    Pick<EditContext, 'transforms' | 'editedValues' | 'findUndo'> {
   store: Store
   clock: Clock
+  createFixCheck: () => FixCheck
   /** Plans with more letters than this need a second person. */
   approval?: { above: number } | undefined
 }
@@ -41,33 +44,52 @@ export interface PlannerOptions
 /** The letters of a plan by tenant and queue, in the order of capture. */
 type Shares = Map<string, PlannedLetter[]>
 
+/** A letter that may become part of a plan. */
+export interface Candidate {
+  id: string
+  /** Absent: it was removed. */
+  letter?: LetterSummary
+  /** Why the action is not possible. */
+  why?: string | undefined
+  editedVersion?: number
+}
+
 /**
  * Plans an action: fixes the set of letters with their versions, and stores it. Letters that are
  * captured later are not part of it.
  */
 export async function planAction(
   planner: PlannerOptions,
-  name: BulkActionName,
+  name: FilterActionName,
   filter: LetterFilter,
   options: PlanOptions,
 ): Promise<BulkAction> {
-  const { store, clock, maxReplays, repairRulesFor, approval } = planner
+  const { maxReplays, repairRulesFor } = planner
   checkFilter(filter)
-  const { by, reason, input, limits, expiresInMs } = readPlanOptions(name, options)
+  const read = readPlanOptions(name, options)
+  const { input } = read
   if (name === 'remove') checkRemoval(filter)
   checkTransform(planner, input)
-  if (isDestructive(name) && (by === undefined || reason === undefined))
-    throw new RedriveError(
-      'INVALID_INPUT',
-      `${name} needs \`by\` and \`reason\`: say who does it and why`,
-    )
-  const id = clock.id()
   const rules = { action: name, input, maxReplays, repairRulesFor }
-  const { shares, ineligible, ...selected } = await readLetters(store, filter, rules)
-  const { count } = selected
+  const selection = await selectLetters(name, findCandidates(planner, filter, rules))
+  const { count, sample, ineligible } = selection
   if (count === 0) throw new RedriveError('INVALID_INPUT', whyEmpty(name, ineligible))
-  const preview = name === 'edit' ? await previewEdits(planner, selected.sample, input) : undefined
-  await writeChunks(new BulkRecords(store), id, shares)
+  const preview = name === 'edit' ? await previewEdits(planner, sample, input) : undefined
+  return storePlan(planner, { ...read, action: name, filter }, selection, preview)
+}
+
+/** Stores the letters of a plan, then the plan. */
+export async function storePlan(
+  { store, clock, approval }: PlannerOptions,
+  plan: ReadPlanOptions & Pick<BulkAction, 'action' | 'filter'>,
+  { shares, ...selected }: Selection,
+  preview?: EditPreview[],
+): Promise<BulkAction> {
+  const { by = 'operator', reason, expiresInMs, action: name, filter, input, limits } = plan
+  const { count } = selected
+  const id = clock.id()
+  const records = new BulkRecords(store)
+  await writeChunks(records, id, shares)
   const nowMs = clock.now()
   const action: BulkAction = {
     id,
@@ -76,27 +98,68 @@ export async function planAction(
     input,
     limits,
     state: 'planned',
-    by: by ?? 'operator',
+    by,
     ...(reason === undefined ? {} : { reason }),
     ...selected,
     ...(preview ? { preview } : {}),
-    ineligible,
     progress: { ...noProgress, pending: count },
     ...(approval && count > approval.above ? { approval: { above: approval.above } } : {}),
     plannedAt: toTimestamp(nowMs),
     expiresAt: toTimestamp(nowMs + expiresInMs),
   }
-  await new BulkRecords(store).create(action)
+  await records.create(action)
   return action
 }
 
-function whyEmpty(name: BulkActionName, { count, reasons }: Ineligible): string {
+function whyEmpty(name: BulkActionName, ineligible: Ineligible): string {
+  const { count } = ineligible
   if (count === 0) return 'no letter matches the filter: nothing was planned'
-  const causes = Object.entries(reasons).map(([reason, letters]) => `${letters}: ${reason}`)
-  return `${name} is possible for none of the ${count} letters that match the filter (${causes.join('; ')})`
+  return `${name} is possible for none of the ${count} letters that match the filter (${formatReasons(ineligible)})`
 }
 
-interface Selection {
+/** The number of letters for each reason, as text. */
+export function formatReasons({ reasons }: Ineligible): string {
+  return Object.entries(reasons)
+    .map(([reason, letters]) => `${letters}: ${reason}`)
+    .join('; ')
+}
+
+/** All letters that match, in the order of capture. */
+async function* findCandidates(
+  { store, createFixCheck }: PlannerOptions,
+  filter: LetterFilter,
+  rules: EligibilityRules,
+): AsyncGenerator<Candidate[]> {
+  const { action, input } = rules
+  const state = filter.state ?? (filter.ids ? undefined : statesFor(action))
+  const query = {
+    ...filter,
+    ...(state ? { state } : {}),
+    order: 'oldest',
+    limit: maxLimit,
+  } as const
+  const superseded = new SupersededLetters(store)
+  const whyUnfixed = createFixCheck()
+  const mayRun = action === 'retry' || action === 'replay'
+  const whyNotRun = async (letter: LetterSummary): Promise<string | undefined> => {
+    const why = await whyUnfixed(letter)
+    if (why !== undefined || input.includeSuperseded || !(await superseded.has(letter))) return why
+    return 'a newer letter of its lane has succeeded: set includeSuperseded to act on it'
+  }
+  for (let cursor: string | undefined; ;) {
+    const page = await store.find({ ...query, ...(cursor === undefined ? {} : { cursor }) })
+    const candidates: Candidate[] = []
+    for (const letter of page.items) {
+      const why = whyIneligible(letter, rules) ?? (mayRun ? await whyNotRun(letter) : undefined)
+      candidates.push({ id: letter.id, letter, why })
+    }
+    yield candidates
+    if (page.cursor === undefined) return
+    cursor = page.cursor
+  }
+}
+
+export interface Selection {
   shares: Shares
   count: number
   states: BulkAction['states']
@@ -105,50 +168,35 @@ interface Selection {
   ineligible: Ineligible
 }
 
-/** Reads all letters that match, in the order of capture. */
-async function readLetters(
-  store: Store,
-  filter: LetterFilter,
-  rules: EligibilityRules,
+/** The letters for which an action is possible, and why it is not for the others. */
+export async function selectLetters(
+  action: BulkActionName,
+  pages: AsyncIterable<readonly Candidate[]>,
 ): Promise<Selection> {
   const shares: Shares = new Map()
   const sample: SampleLetter[] = []
   const stateCounts = new Map<State, number>()
   const queueCounts = new Map<string, number>()
   const ineligible: Ineligible = { count: 0, reasons: {}, sample: [] }
-  const state = filter.state ?? (filter.ids ? undefined : statesFor(rules.action))
-  const query = {
-    ...filter,
-    ...(state ? { state } : {}),
-    order: 'oldest',
-    limit: maxLimit,
-  } as const
-  const superseded = new SupersededLetters(store)
-  const mayRun = rules.action === 'retry' || rules.action === 'replay'
-  const whySuperseded = async (letter: LetterSummary): Promise<string | undefined> =>
-    mayRun && !rules.input.includeSuperseded && (await superseded.has(letter))
-      ? 'a newer letter of its lane has succeeded: set includeSuperseded to act on it'
-      : undefined
   let count = 0
-  for (let cursor: string | undefined; ;) {
-    const page = await store.find({ ...query, ...(cursor === undefined ? {} : { cursor }) })
-    for (const letter of page.items) {
-      const why = whyIneligible(letter, rules) ?? (await whySuperseded(letter))
-      if (why === undefined) {
-        count += 1
-        increment(stateCounts, letter.state)
-        increment(queueCounts, letter.queue)
-        if (sample.length < sampleSize) sample.push(sampleOf(letter))
-        shareOf(shares, letter).push(planned(letter, rules.action))
-      } else addIneligible(ineligible, letter.id, why)
+  for await (const page of pages) {
+    for (const { id, letter, why, editedVersion } of page) {
+      if (!letter || why !== undefined) {
+        addIneligible(ineligible, id, why ?? 'it was removed')
+        continue
+      }
+      count += 1
+      increment(stateCounts, letter.state)
+      increment(queueCounts, letter.queue)
+      if (sample.length < sampleSize) sample.push(sampleOf(letter))
+      const edited = editedVersion === undefined ? {} : { editedVersion }
+      shareOf(shares, letter).push({ ...planned(letter, action), ...edited })
     }
     if (count > maxLetters)
       throw new RedriveError(
         'INVALID_INPUT',
         `more than ${maxLetters} letters match the filter: plan them in parts, such as by queue or with since and until`,
       )
-    if (page.cursor === undefined) break
-    cursor = page.cursor
   }
   const states = Object.fromEntries(
     allStates.flatMap((state) =>

@@ -34,7 +34,7 @@ export function startRamp({ first }: Canary, progress: BulkProgress): Ramp {
 /** What the outcomes so far allow: more letters of this step, the next step, or none. */
 export function judgeRamp(canary: Canary, ramp: Ramp, progress: BulkProgress): RampResult {
   const now = outcomesOf(progress)
-  const all = since(ramp.startFrom, now)
+  const all = outcomesSince(ramp.startFrom, now)
   const known = all.succeeded + all.failed
   if (known >= minOutcomes && all.failed > canary.maxFailureShare * known)
     return {
@@ -43,7 +43,7 @@ export function judgeRamp(canary: Canary, ramp: Ramp, progress: BulkProgress): R
     }
   if (actedOn(progress) < ramp.allowed) return { kind: 'continue', ramp }
   if (progress.waiting > 0) return { kind: 'wait' }
-  const step = since(ramp.stepFrom, now)
+  const step = outcomesSince(ramp.stepFrom, now)
   if (step.failed > 0 && step.succeeded === 0)
     return {
       kind: 'stop',
@@ -67,7 +67,7 @@ function outcomesOf({ succeeded, indeterminate, failed }: BulkProgress): Outcome
   return { succeeded: succeeded + indeterminate, failed }
 }
 
-function since(from: Outcomes, now: Outcomes): Outcomes {
+function outcomesSince(from: Outcomes, now: Outcomes): Outcomes {
   return { succeeded: now.succeeded - from.succeeded, failed: now.failed - from.failed }
 }
 

@@ -9,7 +9,7 @@ import type {
   RetryPolicy,
   Source,
 } from '../letter/letter.ts'
-import { toMs, toTimestamp } from '../letter/time.ts'
+import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import { decideCapture } from '../policy/decide.ts'
 import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
@@ -19,6 +19,7 @@ import type { Rule } from '../policy/classify.ts'
 import { maxRetriesFor, type RetryLimits } from '../policy/retry-limits.ts'
 import type { AddResult, Capacity, Store } from '../store.ts'
 import { describeValue } from '../check/keys.ts'
+import { parseTime } from '../check/read-time.ts'
 import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
 
 export interface Captured {
@@ -225,7 +226,7 @@ export class Capturer {
       replays: captured.replays ?? 0,
       backoffMs: 0,
       state,
-      failedAt: context.failedAt ? toTimestamp(toMs(context.failedAt)) : at,
+      failedAt: context.failedAt ? toTimestamp(parseTime(context.failedAt)) : at,
       deadLetteredAt: at,
       updatedAt: at,
       history: [
@@ -340,7 +341,7 @@ function addOptional(letter: DeadLetter, context: CaptureContext): void {
   if (dependsOn) letter.dependsOn = dependsOn.map((id) => id.toLowerCase())
   if (task) letter.task = { id: task.id, description: task.description, source: task.source }
   if (github) letter.github = githubOf(github)
-  if (context.expiresAt) letter.expiresAt = toTimestamp(toMs(context.expiresAt))
+  if (context.expiresAt) letter.expiresAt = toTimestamp(parseTime(context.expiresAt))
 }
 
 type Github = NonNullable<DeadLetter['github']>

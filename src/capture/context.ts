@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { firstIssue, type ShapeOf } from '../check/issues.ts'
 import { checkKeys } from '../check/keys.ts'
+import { isTime, timeForm } from '../check/read-time.ts'
 import { RedriveError } from '../errors.ts'
 import {
   priorities,
@@ -13,7 +14,6 @@ import {
 import { isLetterId } from '../letter/letter-id.ts'
 import { encodePayload } from '../letter/payload.ts'
 import { fitsJson } from '../letter/schema.ts'
-import { toMs, type Timestamp } from '../letter/time.ts'
 import { policyForms } from '../options/schema.ts'
 import { parsePolicy } from '../policy/backoff.ts'
 
@@ -42,9 +42,9 @@ export interface CaptureContext {
   traceparent?: string
   /** Number of runs before this capture. Default: 1. */
   attempts?: number
-  /** When the work first failed. Default: now. */
-  failedAt?: Timestamp
-  expiresAt?: Timestamp
+  /** When the work first failed: an ISO-8601 time or a Date. Default: now. */
+  failedAt?: string | Date
+  expiresAt?: string | Date
   /** Content type of a payload that is bytes or a string. */
   contentType?: string
   /** Who captured the failure, for the history. */
@@ -54,17 +54,6 @@ export interface CaptureContext {
    * commits. Postgres store only.
    */
   client?: unknown
-}
-
-const isoDate = /^(?:[+-]\d\d)?\d{4}(?:-\d\d(?:-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?)?)?$/i
-
-/**
- * Date.parse accepts almost anything with a number in it ("5" is a day in May 2001), so the form is
- * checked first.
- */
-export function isTimestamp(value: unknown): boolean {
-  if (value instanceof Date) return !Number.isNaN(value.getTime())
-  return typeof value === 'string' && isoDate.test(value) && !Number.isNaN(toMs(value))
 }
 
 /** Ids are stored in lower case. */
@@ -80,7 +69,7 @@ const storableString = z
   .string()
   .refine((value) => value.isWellFormed(), 'contains a lone surrogate (invalid Unicode)')
 const name = storableString.min(1).optional()
-const timestamp = z.custom<Timestamp>(isTimestamp, 'must be an ISO-8601 timestamp').optional()
+const time = z.custom<string | Date>(isTime, `must be ${timeForm}`).optional()
 
 /**
  * Iterables such as Map and Headers are rejected: their entries are not properties and would be
@@ -125,8 +114,8 @@ const contextShape = {
   tenant: name,
   traceparent: string,
   attempts: count,
-  failedAt: timestamp,
-  expiresAt: timestamp,
+  failedAt: time,
+  expiresAt: time,
   contentType: string,
   by: string,
   client: z.unknown().optional(),

@@ -121,6 +121,7 @@ export function describeValue(value: unknown): string {
   if (typeof value === 'function') return 'a function'
   if (typeof value !== 'object' || value === null) return String(value)
   if (Array.isArray(value)) return 'an array'
+  if (value instanceof Date && Number.isNaN(value.getTime())) return 'an invalid Date'
   const { constructor } = value
   const name = typeof constructor === 'function' ? constructor.name : 'Object'
   return name === 'Object' || name === '' ? 'an object' : `a ${name}`

@@ -1,6 +1,6 @@
 import { RedriveError } from '../errors.ts'
 import type { PlanOptions } from '../bulk/plan-options.ts'
-import type { BulkActionName } from '../letter/bulk-action.ts'
+import type { FilterActionName } from '../letter/bulk-action.ts'
 import type { DeadLetter, State } from '../letter/letter.ts'
 import { moveTable } from '../letter/move-table.ts'
 import type { LetterFilter } from '../letter/query.ts'
@@ -13,7 +13,7 @@ import type { ConfigOptions, GlobalOptions, Opened } from './open.ts'
 
 /** How letters chosen by a filter are acted on. */
 export interface FilterAction {
-  name: BulkActionName
+  name: FilterActionName
   options?: PlanOptions
   /** Default: until all letters were acted on. */
   until?: Until
@@ -26,7 +26,7 @@ export interface LetterAction {
   usage?: string
   description: string
   /** The outcome for a letter, such as "archived". */
-  outcome: string | ((letter: Pick<DeadLetter, 'state'>) => string)
+  outcome: string | ((letter: Pick<DeadLetter, 'state' | 'reason'>) => string)
   /** Options of the queue that the action needs, from the configuration. */
   queueOptions?: (options: ConfigOptions) => Promise<QueueOptions>
   run: (dlq: DeadLetterQueue, id: string, by: string) => Promise<DeadLetter>
@@ -56,18 +56,15 @@ export function legalStates(
   )
 }
 
-export async function askConfirmation(action: LetterAction, what: string): Promise<boolean> {
+export async function askConfirmation({ name }: { name: string }, what: string): Promise<boolean> {
   if (!canAsk())
-    throw new RedriveError(
-      'INVALID_INPUT',
-      `${action.name} would act on ${what}: add --yes to confirm`,
-    )
-  return isYes(await askPerson(`${action.name} ${what}? [y/N] `))
+    throw new RedriveError('INVALID_INPUT', `${name} would act on ${what}: add --yes to confirm`)
+  return isYes(await askPerson(`${name} ${what}? [y/N] `))
 }
 
 export function describeOutcome(
   { outcome }: LetterAction,
-  letter: Pick<DeadLetter, 'state'>,
+  letter: Pick<DeadLetter, 'state' | 'reason'>,
 ): string {
   return typeof outcome === 'string' ? outcome : outcome(letter)
 }

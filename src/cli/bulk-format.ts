@@ -44,7 +44,23 @@ function formatOutcomeCounts(progress: BulkProgress): string {
 
 /** The plan of an action, for a person who decides whether to run it. */
 export function formatPlan(plan: BulkAction): string {
-  const { id, action, count, states, ineligible, sample, expiresAt, approval } = plan
+  const { id, expiresAt, approval } = plan
+  const lines = [
+    ...(approval
+      ? [
+          `More than ${formatCount(approval.above, 'letter')}: another person has to approve it first:`,
+          `  redrive bulk approve ${id}`,
+        ]
+      : []),
+    `Nothing was changed. Run it before ${expiresAt}:`,
+    `  redrive bulk run ${id}`,
+  ]
+  return `${formatPlanned(plan)}${lines.join('\n')}\n`
+}
+
+/** What a planned action would do. */
+export function formatPlanned(plan: BulkAction): string {
+  const { action, count, states, ineligible, sample } = plan
   const lines = [
     `${action} ${formatCount(count, 'letter')} (${formatCounts(states)})`,
     ...Object.entries(ineligible.reasons).map(
@@ -55,14 +71,6 @@ export function formatPlan(plan: BulkAction): string {
     ...(count > 5 ? [paint('dim', `  … and ${formatCount(count - 5, 'more letter')}`)] : []),
     '',
     ...formatPreview(plan),
-    ...(approval
-      ? [
-          `More than ${formatCount(approval.above, 'letter')}: another person has to approve it first:`,
-          `  redrive bulk approve ${id}`,
-        ]
-      : []),
-    `Nothing was changed. Run it before ${expiresAt}:`,
-    `  redrive bulk run ${id}`,
   ]
   return `${lines.join('\n')}\n`
 }

@@ -28,7 +28,7 @@ export async function actOnFilter(
   if ((await store.find({ ...filter, limit: 1 })).items.length === 0)
     return void (options.json || process.stdout.write('No letter matches.\n'))
   const plan = await dlq.plan(name, filter, { by: options.by ?? userName(), ...planOptions })
-  if (!options.yes && !(await confirm(action, opened, plan)))
+  if (!options.yes && !(await confirmPlan(opened, plan)))
     return void process.stdout.write('Nothing was changed.\n')
   const done = await followAction(opened, () => dlq.run(plan.id), until)
   if (options.json) await printResults(opened, done)
@@ -41,15 +41,14 @@ export async function actOnFilter(
 }
 
 /** A plan that is not confirmed is cancelled. */
-async function confirm(
-  action: LetterAction,
+export async function confirmPlan(
   { dlq }: OpenedQueue,
-  { id, count, states }: BulkAction,
+  { id, action, count, states }: BulkAction,
 ): Promise<boolean> {
   let isConfirmed = false
   try {
     const what = `${formatCount(count, 'letter')} (${formatCounts(states)})`
-    isConfirmed = await askConfirmation(action, what)
+    isConfirmed = await askConfirmation({ name: action }, what)
     return isConfirmed
   } finally {
     if (!isConfirmed) await dlq.cancel(id)

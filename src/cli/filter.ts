@@ -5,6 +5,7 @@ import { categories, priorities, states } from '../letter/letter.ts'
 import { maxLimit, type JsonScalar, type LetterFilter } from '../letter/query.ts'
 import { toTimestamp } from '../letter/time.ts'
 import { nearest } from '../check/nearest.ts'
+import { parseTime } from '../check/read-time.ts'
 
 export interface FilterOptions {
   queue?: string[]
@@ -136,11 +137,11 @@ function parseTimestamp(
   const [, count, unit] = /^(\d{1,9}) ?(s|m|min|h|d|w)$/i.exec(text.trim()) ?? []
   if (count !== undefined)
     return toTimestamp(nowMs + direction * Number(count) * unitMs[unit!.toLowerCase()]!)
-  const ms = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : NaN
+  const ms = parseTime(text.trim())
   if (Number.isNaN(ms))
     throw new RedriveError(
       'INVALID_INPUT',
-      `${option} must be a duration such as 15m, 2h or 3d, or an ISO timestamp, got "${text}"`,
+      `${option} must be a duration such as 15m, 2h or 3d, or an ISO-8601 time such as 2026-01-31T09:30:00Z, got "${text}"`,
     )
   return toTimestamp(ms)
 }

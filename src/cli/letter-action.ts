@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { RedriveError } from '../errors.ts'
-import type { State } from '../letter/letter.ts'
+import type { DeadLetter, State } from '../letter/letter.ts'
 import { moveTable } from '../letter/move-table.ts'
 import { maxLimit, type LetterFilter, type LetterQuery } from '../letter/query.ts'
 import { explainError, formatError } from './error-output.ts'
@@ -114,7 +114,9 @@ async function selectLetters(
   return options.yes || (await askConfirmation(action, what)) ? ids : undefined
 }
 
-type Outcome = { id: string; queue: string; state: State } | { id: string; error: unknown }
+type Outcome =
+  | Pick<DeadLetter, 'id' | 'queue' | 'state' | 'reason'>
+  | { id: string; error: unknown }
 
 /** Number of concurrent actions, so that the store can batch its writes. */
 const batchSize = 100
@@ -131,7 +133,12 @@ async function applyAction(
     const batch = ids.slice(start, start + batchSize)
     const run = async (id: string): Promise<Outcome> =>
       action.run(dlq, id, by).then(
-        ({ queue, state }) => ({ id, queue, state }),
+        ({ queue, state, reason }) => ({
+          id,
+          queue,
+          state,
+          ...(reason === undefined ? {} : { reason }),
+        }),
         (error: unknown) => ({ id, error }),
       )
     outcomes.push(...(await Promise.all(batch.map(run))))

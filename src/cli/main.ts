@@ -22,8 +22,10 @@ import { addReplay } from './commands/replay.ts'
 import { addRestore } from './commands/restore.ts'
 import { addRetry } from './commands/retry.ts'
 import { addReview } from './commands/review.ts'
+import { addServe } from './commands/serve.ts'
 import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
+import { addTokens } from './commands/tokens.ts'
 import { addWork } from './commands/work.ts'
 import { RedriveError } from '../errors.ts'
 import { checkOneOf } from '../check/keys.ts'
@@ -112,8 +114,10 @@ function createProgram(): Command {
     addImport,
     addExport,
     addCopy,
+    addServe,
     addWork,
     addPipeline,
+    addTokens,
     addConfig,
     addDemo,
   ])

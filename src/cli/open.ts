@@ -113,8 +113,8 @@ export async function withQueue<T>(
   use: (opened: OpenedQueue) => Promise<T>,
   queueOptions: () => Promise<QueueOptions> | undefined = () => undefined,
 ): Promise<T> {
-  const extra = await queueOptions()
   const opened = await findStore(options, false)
+  const extra = await queueOptions()
   const { DeadLetterQueue } = await import('../queue/queue.ts')
   const own = { clock: opened.clock, redeliver: false, alerts: false } as const
   const dlq = await DeadLetterQueue.open(opened.store, { ...extra, ...own })

@@ -1,17 +1,7 @@
-import { pino } from 'pino'
-import { systemClock } from '../clock/clock.ts'
-import { connect } from '../connect/store.ts'
 import { loadConfig, type Config } from '../config/load.ts'
 import { RedriveError } from '../errors.ts'
-import { handlerOf } from '../targets/handlers.ts'
-import { logObserver } from '../observers/log.ts'
-import type { Notifier } from '../observers/notify/notifier.ts'
-import { pagerduty } from '../observers/notify/pagerduty.ts'
-import { slack } from '../observers/notify/slack.ts'
-import { webhook } from '../observers/notify/webhook.ts'
-import { DeadLetterQueue } from '../queue/queue.ts'
-import type { Handler } from '../redelivery/run.ts'
 import { sourcesOf } from './check-config.ts'
+import { createLogger, openConfiguredQueue, waitForSignal } from './configured-queue.ts'
 import { hideSecrets, type ConfigOptions } from './open.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 
@@ -45,77 +35,16 @@ function requireHandlers(config: Config): Config {
   return config
 }
 
-/** A worker that cannot reach its store exits with the reason instead of waiting. */
-async function checkStoreOpens(url: string): Promise<void> {
-  const store = await connect(url, systemClock)
-  try {
-    await store.open()
-  } finally {
-    await store.close()
-  }
-}
-
-async function run({ store, options, handlers, notify }: Config): Promise<void> {
-  await checkStoreOpens(store)
-  const logger = pino(
-    { base: { pid: process.pid }, messageKey: 'message' },
-    pino.destination({ fd: 1, sync: true }),
-  )
-  const notifiers = createNotifiers(notify)
-  const dlq = await DeadLetterQueue.open(store, {
-    ...options,
-    clock: systemClock,
-    observers: [logObserver(logger), ...notifiers],
-  })
-  const ending = new AbortController()
-  const targetHandlers = [...handlers].map(([queue, target]) => {
-    const handler = handlerOf(target, systemClock)
-    dlq.handle(queue, abortWith(handler, ending.signal))
-    return handler
-  })
-  const firstSignal = waitForSignal(() => ending.abort())
+async function run(config: Config): Promise<void> {
+  const logger = createLogger()
+  const { dlq, abort, close } = await openConfiguredQueue(config, logger)
+  const firstSignal = waitForSignal(abort)
   dlq.start()
-  logger.info({ store: hideSecrets(store), queues: [...handlers.keys()] }, 'worker started')
+  const queues = [...config.handlers.keys()]
+  logger.info({ store: hideSecrets(config.store), queues }, 'worker started')
   const signal = await firstSignal
   logger.info({ signal }, 'worker is stopping: waiting for running handlers')
-  await dlq.close()
-  await Promise.all([
-    ...targetHandlers.map((handler) => handler.close?.()),
-    ...notifiers.map((one) => one.idle()),
-  ])
+  await close()
   logger.info('worker stopped')
   if (signal === 'SIGINT') process.exitCode = stoppedExit
-}
-
-function createNotifiers(targets: Config['notify']): Notifier[] {
-  return [
-    ...(targets.webhook ? [webhook(targets.webhook)] : []),
-    ...(targets.slack ? [slack(targets.slack)] : []),
-    ...(targets.pagerduty ? [pagerduty(targets.pagerduty)] : []),
-  ]
-}
-
-/** The same handler, whose runs are also aborted when the worker stops. */
-function abortWith(handler: Handler, ending: AbortSignal): Handler {
-  return (run) => handler({ ...run, signal: AbortSignal.any([run.signal, ending]) })
-}
-
-/**
- * Resolves with the first signal. The second signal ends the process at once. Before that, the
- * programs that run letters are ended: otherwise they would continue while the next worker runs the
- * same letters.
- */
-function waitForSignal(abortAll: () => void): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    let isStopping = false
-    const end = (signal: NodeJS.Signals): void => {
-      if (isStopping) {
-        abortAll()
-        process.exit(stoppedExit)
-      }
-      isStopping = true
-      resolve(signal)
-    }
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end)
-  })
 }

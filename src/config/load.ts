@@ -1,10 +1,11 @@
 import { parsePolicy } from '../policy/backoff.ts'
 import type { QueueOptions } from '../options/options.ts'
+import { findFixWithoutVersion, needsVersion } from '../options/repair-shape.ts'
 import { fromEnvironment, type Environment, type ReadFile } from './environment.ts'
 import { convertUnits } from './parse-value.ts'
 import { fromFlags, type Flags } from './flags.ts'
 import { configNode } from './json-schema.ts'
-import { emptyTree, isTree, mergeLayers, type Layer, type Problem } from './layer.ts'
+import { emptyTree, isTree, mergeLayers, problemAt, type Layer, type Problem } from './layer.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
 import { invalidConfig, problemsOf } from './problems.ts'
 import { readTextFile } from './read-file.ts'
@@ -94,6 +95,8 @@ export function examineConfig(
   const mailboxes = mailboxesOf(parsed.data.mailboxes, secrets)
   const store = parsed.data.store ?? defaultStore
   problems.push(...workflow.problems)
+  const unversioned = findFixWithoutVersion(parsed.data)
+  if (unversioned) problems.push(problemAt(unversioned, layer, needsVersion))
   if (problems.length > 0) return { problems: [...problems, ...secrets.problems] }
   const options = {
     ...optionsOf({ ...parsed.data, ...workflow.options }),

@@ -1,5 +1,7 @@
 import { checkFilter } from '../check/filter.ts'
 import { checkKeys, checkOneOf, describeValue, keysOf } from '../check/keys.ts'
+import { readTime } from '../check/read-time.ts'
+import { checkNote, checkText, maxName } from '../check/text.ts'
 import { RedriveError } from '../errors.ts'
 import {
   groupStatuses,
@@ -9,16 +11,14 @@ import {
   type ResolveGroupOptions,
 } from '../letter/group.ts'
 import type { LetterFilter } from '../letter/query.ts'
-import { isTimestamp, toTimestamp } from '../letter/time.ts'
 import type { GroupAction } from './life-cycle.ts'
 
 const maxGroups = 100
-const maxText = 10_000
-const maxName = 200
 
 export interface GroupSearch {
   filter: Pick<LetterFilter, 'queue' | 'state'>
   statuses: readonly GroupStatus[] | undefined
+  within: readonly string[] | undefined
   sort: NonNullable<GroupQuery['sort']>
   /** Number of groups before the page. */
   from: number
@@ -27,6 +27,7 @@ export interface GroupSearch {
 
 const queryKeys = keysOf<GroupQuery>({
   queue: true,
+  within: true,
   state: true,
   status: true,
   sort: true,
@@ -37,7 +38,7 @@ const queryKeys = keysOf<GroupQuery>({
 /** Checks a query. The cursor is the number of groups before the page. */
 export function readGroupQuery(query: GroupQuery): GroupSearch {
   checkKeys('group query', query, queryKeys)
-  const { limit = 20, cursor, sort = 'count', status, ...filter } = query
+  const { limit = 20, cursor, sort = 'count', status, within: _, ...filter } = query
   checkFilter(filter)
   checkOneOf('sort', [sort], ['count', 'lastSeen', 'growth'])
   if (status !== undefined) checkOneOf('status', status, groupStatuses)
@@ -48,7 +49,15 @@ export function readGroupQuery(query: GroupQuery): GroupSearch {
       `cursor must come from an earlier page of groups, got ${String(cursor).slice(0, 80)}`,
     )
   const statuses = status === undefined ? undefined : Array.isArray(status) ? status : [status]
-  return { filter, statuses, sort, from: Number(cursor ?? 0), size: Math.min(limit, maxGroups) }
+  const size = Math.min(limit, maxGroups)
+  const within = readWithin(query)
+  return { filter, statuses, within, sort, from: Number(cursor ?? 0), size }
+}
+
+export function readWithin({ within }: Pick<GroupQuery, 'within'>): readonly string[] | undefined {
+  const isNames = Array.isArray(within) && within.every((name) => typeof name === 'string')
+  if (within === undefined || isNames) return within
+  throw invalid(`within must be an array of queue names, got ${describeValue(within)}`)
 }
 
 type ActionOf<Kind extends GroupAction['kind']> = Extract<GroupAction, { kind: Kind }>
@@ -68,19 +77,10 @@ export function readIgnore(options: IgnoreGroupOptions): ActionOf<'ignore'> {
       throw invalid(`\`${name}\` must be a positive integer, got ${describeValue(value)}`)
   return {
     kind: 'ignore',
-    ...(until === undefined ? {} : { until: readTime(until) }),
+    ...(until === undefined ? {} : { until: readTime('until', until) }),
     ...(count === undefined ? {} : { count }),
     ...(rate === undefined ? {} : { rate }),
   }
-}
-
-function readTime(value: unknown): string {
-  const ms = value instanceof Date ? value.getTime() : NaN
-  if (!Number.isNaN(ms)) return toTimestamp(ms)
-  if (typeof value === 'string' && isTimestamp(value)) return value
-  const parsed = typeof value === 'string' && /^\d{4}-/.test(value) ? Date.parse(value) : NaN
-  if (!Number.isNaN(parsed)) return toTimestamp(parsed)
-  throw invalid(`\`until\` must be an ISO-8601 timestamp or a Date, got ${describeValue(value)}`)
 }
 
 export function readAssign(assignee: unknown): ActionOf<'assign'> {
@@ -89,12 +89,7 @@ export function readAssign(assignee: unknown): ActionOf<'assign'> {
 }
 
 export function readNote(text: unknown): ActionOf<'note'> {
-  return { kind: 'note', text: checkText('text', text, maxText) }
-}
-
-/** Checks the name of a person. */
-export function checkBy(by: unknown): string {
-  return checkText('by', by, maxName)
+  return { kind: 'note', text: checkNote(text) }
 }
 
 export function checkFingerprint(fingerprint: unknown): string {
@@ -105,14 +100,6 @@ export function checkFingerprints(thing: string, list: unknown): string[] {
   if (!Array.isArray(list) || list.length === 0)
     throw invalid(`\`${thing}\` must be a non-empty array of fingerprints`)
   return [...new Set(list.map(checkFingerprint))]
-}
-
-function checkText(thing: string, value: unknown, max: number): string {
-  if (typeof value !== 'string' || value === '')
-    throw invalid(`\`${thing}\` must be a non-empty string, got ${describeValue(value)}`)
-  if (value.length > max)
-    throw invalid(`\`${thing}\` must have at most ${max} characters, got ${value.length}`)
-  return value.toWellFormed()
 }
 
 function invalid(message: string): RedriveError {

@@ -1,3 +1,5 @@
+import { checkKeys } from '../check/keys.ts'
+import { checkBy } from '../check/text.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type {
@@ -8,7 +10,7 @@ import type {
   IgnoreGroupOptions,
   ResolveGroupOptions,
 } from '../letter/group.ts'
-import { states as letterStates, type State } from '../letter/letter.ts'
+import { states as letterStates } from '../letter/letter.ts'
 import type { LetterFilter, Page } from '../letter/query.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
@@ -16,7 +18,6 @@ import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import { explainFingerprint } from '../policy/fingerprint.ts'
 import type { Store } from '../store.ts'
 import {
-  checkBy,
   checkFingerprint,
   checkFingerprints,
   readAssign,
@@ -24,6 +25,7 @@ import {
   readIgnore,
   readNote,
   readResolve,
+  readWithin,
 } from './group-query.ts'
 import {
   act,
@@ -37,7 +39,7 @@ import {
 import { Merges } from './merges.ts'
 import { Ranking } from './ranking.ts'
 import type { GroupRecords } from './records.ts'
-import { facetsOf, growthOf, mergeSeen, seenOf, trendOf, type Seen } from './seen.ts'
+import { facetsOf, growthOf, isWithin, mergeSeen, seenOf, trendOf, type Seen } from './seen.ts'
 import type { GroupTracker } from './tracker.ts'
 
 export interface GroupsOptions {
@@ -49,7 +51,8 @@ export interface GroupsOptions {
   fingerprints?: readonly FingerprintRule[]
 }
 
-type CountsByState = Map<State, Map<string, number>>
+/** Numbers of letters by state and fingerprint, as `tally` counts them by `groupState`. */
+type GroupCounts = ReadonlyMap<string, number>
 
 /** A group with what was read about it. */
 interface Loaded {
@@ -75,22 +78,20 @@ export class Groups {
   /** Counts are those of the moment. */
   async list(query: GroupQuery): Promise<Page<Group>> {
     const search = readGroupQuery(query)
-    const { from, size, filter } = search
+    const { from, size, filter, within } = search
     const states = await this.#options.records.states()
     const merges = new Merges(states)
     const ranked = await this.#ranking.roots(search, states, merges)
     const page = ranked.slice(from, from + size)
     const members = page.flatMap((root) => merges.membersOf(root))
-    const [byState, loaded] = await Promise.all([
+    const [counts, seen] = await Promise.all([
       this.#countByState(members, filter),
-      Promise.all(
-        page.map((root) =>
-          this.#load(root, states, merges, (member) => this.#ranking.seen(member, ranked.length)),
-        ),
-      ),
+      this.#options.records.seen(members),
     ])
-    const items = loaded
-      .flatMap((one) => (one ? [this.#groupOf(one, byState, filter.state !== undefined)] : []))
+    const loaded = await Promise.all(page.map((root) => this.#load(root, states, merges, seen)))
+    const known = loaded.filter((one) => one !== undefined)
+    const items = (await this.#keepWithin(known, within))
+      .map((one) => this.#groupOf(one, counts, filter.state !== undefined))
       .filter(({ count }) => count > 0)
     if (search.sort === 'count') items.sort((a, b) => b.count - a.count)
     return size > 0 && from + size < ranked.length
@@ -99,12 +100,18 @@ export class Groups {
   }
 
   /** Undefined if nothing is known about such a group. */
-  async get(fingerprint: string): Promise<GroupDetail | undefined> {
+  async get(
+    fingerprint: string,
+    options: Pick<GroupQuery, 'within'>,
+  ): Promise<GroupDetail | undefined> {
     checkFingerprint(fingerprint)
+    checkKeys('group options', options, ['within'])
+    const within = readWithin(options)
     const states = await this.#options.records.states()
     const merges = new Merges(states)
     const loaded = await this.#load(merges.rootOf(fingerprint), states, merges)
-    return loaded && this.#detailOf(loaded)
+    const [group] = loaded ? await this.#keepWithin([loaded], within) : []
+    return group && this.#detailOf(group)
   }
 
   resolve(fingerprint: string, by: string, options: ResolveGroupOptions): Promise<GroupDetail> {
@@ -202,7 +209,7 @@ export class Groups {
     const { before, after } = await records.update(root, change)
     const entry = after.history.at(-1)
     if (after === before || !entry) return
-    const seen = tracker.pending(root) ?? (await records.seen(root))
+    const seen = tracker.pending(root) ?? (await records.seen([root])).get(root)
     hub.emit({ type: 'group', fingerprint: root, title: seen?.newest.title ?? '', ...entry })
   }
 
@@ -226,12 +233,12 @@ export class Groups {
     root: string,
     states: ReadonlyMap<string, GroupState>,
     merges: Merges,
-    readSeen = (member: string): Promise<Seen | undefined> => this.#options.records.seen(member),
+    alreadyRead?: ReadonlyMap<string, Seen>,
   ): Promise<Loaded | undefined> {
-    const { store, tracker } = this.#options
+    const { store, records, tracker } = this.#options
     const members = merges.membersOf(root)
-    const stored = await Promise.all(members.map((member) => readSeen(member)))
-    const known = [...stored, ...members.map((member) => tracker.pending(member))]
+    const stored = alreadyRead ?? (await records.seen(members))
+    const known = members.flatMap((member) => [stored.get(member), tracker.pending(member)])
     let seen: Seen | undefined
     for (const one of known) if (one) seen = seen ? mergeSeen(seen, one) : one
     if (!seen) {
@@ -242,33 +249,41 @@ export class Groups {
     return seen && { root, members, state: states.get(root) ?? untouched, seen }
   }
 
-  /** The number of letters of some fingerprints, by state. */
+  /** The groups that are in none but these queues. */
+  async #keepWithin(groups: Loaded[], queues: readonly string[] | undefined): Promise<Loaded[]> {
+    if (queues === undefined) return groups
+    const isInside = async ({ members, seen }: Loaded): Promise<boolean> => {
+      if (!isWithin(seen, queues)) return false
+      // Letters of an import, or whose record was removed, were not seen.
+      const filter = { group: [...members], state: [...letterStates] }
+      const counts = await this.#options.store.tally('queue', filter)
+      return [...counts].every(([queue, count]) => count === 0 || queues.includes(queue))
+    }
+    const inside = await Promise.all(groups.map(isInside))
+    return groups.filter((_, index) => inside[index])
+  }
+
   async #countByState(
     members: readonly string[],
     { state = [...letterStates], ...filter }: LetterFilter,
-  ): Promise<CountsByState> {
+  ): Promise<GroupCounts> {
     if (members.length === 0) return new Map()
-    const wanted = [...new Set(Array.isArray(state) ? state : [state])]
-    const counts = await Promise.all(
-      wanted.map((one) =>
-        this.#options.store.tally('group', { ...filter, state: one, group: [...members] }),
-      ),
-    )
-    return new Map(wanted.map((one, n) => [one, counts[n]!]))
+    return this.#options.store.tally('groupState', { ...filter, state, group: [...members] })
   }
 
   /** Archived letters count only if the query names states. */
   #groupOf(
     { root, members, state, seen }: Loaded,
-    byState: CountsByState,
+    counts: GroupCounts,
     countsArchived: boolean,
   ): Group {
     const nowMs = this.#options.clock.now()
     const { id, queue, category, title } = seen.newest
     const states: Group['states'] = {}
     let count = 0
-    for (const [one, counts] of byState) {
-      const letters = members.reduce((sum, member) => sum + (counts.get(member) ?? 0), 0)
+    for (const one of letterStates) {
+      const countOf = (member: string): number => counts.get(`${one} ${member}`) ?? 0
+      const letters = members.reduce((sum, member) => sum + countOf(member), 0)
       if (letters > 0) states[one] = letters
       if (one !== 'archived' || countsArchived) count += letters
     }

@@ -8,11 +8,10 @@ import type { GroupRecords } from './records.ts'
 import { growthOf, type Seen } from './seen.ts'
 import type { GroupTracker } from './tracker.ts'
 
-/** What was read about more groups than this is used again for a short time. */
+/** The order of more groups than this is used again for a short time. */
 const maxFresh = 1000
 const reuseMs = 1000
 const maxKept = 16
-const maxKeptSeen = 2000
 
 export interface RankingOptions {
   store: Store
@@ -24,13 +23,12 @@ export interface RankingOptions {
 type Ranked = [root: string, key: number]
 
 /**
- * The order of groups. With many groups it may be a second old, and so may titles and times:
- * counting all of them takes longer than reading one page, whose counts are those of the moment.
+ * The order of groups. With many groups it may be a second old: counting all of them takes longer
+ * than reading one page, whose counts are those of the moment.
  */
 export class Ranking {
   readonly #options: RankingOptions
   readonly #kept = new Map<string, { roots: readonly string[]; atMs: number }>()
-  readonly #seen = new Map<string, { seen: Seen | undefined; atMs: number }>()
 
   constructor(options: RankingOptions) {
     this.#options = options
@@ -52,19 +50,6 @@ export class Ranking {
     if (this.#kept.size >= maxKept) this.#kept.clear()
     if (roots.length > maxFresh) this.#kept.set(key, { roots, atMs: nowMs })
     return roots
-  }
-
-  /** The record of a fingerprint, for a page of so many groups. */
-  async seen(fingerprint: string, groups: number): Promise<Seen | undefined> {
-    const { records, clock } = this.#options
-    if (groups <= maxFresh) return records.seen(fingerprint)
-    const atMs = clock.mono()
-    const kept = this.#seen.get(fingerprint)
-    if (kept && atMs - kept.atMs < reuseMs) return kept.seen
-    const seen = await records.seen(fingerprint)
-    if (this.#seen.size >= maxKeptSeen) this.#seen.clear()
-    this.#seen.set(fingerprint, { seen, atMs })
-    return seen
   }
 
   async #rank(

@@ -55,9 +55,10 @@ export class GroupRecords {
     )
   }
 
-  async seen(fingerprint: string): Promise<Seen | undefined> {
-    const record = await this.#store.records.get(kinds.seen, fingerprint)
-    return record && readSeen(record.value)
+  /** What is known about these fingerprints. Unknown ones are left out. */
+  async seen(fingerprints: readonly string[]): Promise<Map<string, Seen>> {
+    const records = await this.#store.records.list(kinds.seen, { ids: fingerprints })
+    return new Map(records.map(({ id, value }) => [id, readSeen(value)]))
   }
 
   /** What is known about each fingerprint. */

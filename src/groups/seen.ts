@@ -40,6 +40,12 @@ export function titleOf({ name, message }: Failure): string {
   return `${name}: ${message.split('\n', 1)[0]!.slice(0, maxTitle)}`
 }
 
+/** What is recorded of a failure. `deadLetteredAt` is the time of the failure. */
+export type TrackedFailure = Pick<
+  DeadLetter,
+  'id' | 'queue' | 'category' | 'failure' | 'fingerprint' | 'app' | 'deadLetteredAt'
+> & { tenant?: string | undefined }
+
 /** Collects the failures of a fingerprint in memory. `add` is on the path of every capture. */
 export class PendingGroup {
   #firstAt = ''
@@ -54,7 +60,7 @@ export class PendingGroup {
   readonly #hosts = new Map<string, Facet>()
   readonly #versions = new Map<string, Facet>()
 
-  add({ id, queue, category, failure, tenant, app, deadLetteredAt: at }: DeadLetter): void {
+  add({ id, queue, category, failure, tenant, app, deadLetteredAt: at }: TrackedFailure): void {
     if (this.#firstAt === '' || at < this.#firstAt) this.#firstAt = at
     if (at >= this.#lastAt) {
       this.#lastAt = at
@@ -173,6 +179,12 @@ function addFacets(a: Facet, b: Facet): Facet {
 
 function byCount(facets: Facets): [string, Facet][] {
   return [...facets].sort(([a, one], [b, other]) => other.count - one.count || (a < b ? -1 : 1))
+}
+
+/** Whether all failures were in these queues. A full list of queues may lack others. */
+export function isWithin({ queues }: Pick<Seen, 'queues'>, allowed: readonly string[]): boolean {
+  const isComplete = queues.size > 0 && queues.size < maxNames
+  return isComplete && [...queues.keys()].every((name) => allowed.includes(name))
 }
 
 /** The facets for people, the most frequent first. */

@@ -1,12 +1,13 @@
 import type { Clock } from '../clock/clock.ts'
 import { endsWithin } from '../clock/ends-within.ts'
-import type { DeadLetter } from '../letter/letter.ts'
+import type { App, DeadLetter } from '../letter/letter.ts'
+import type { Change } from '../letter/moves.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import { afterFailures, type GroupState } from './life-cycle.ts'
 import { Merges } from './merges.ts'
 import type { GroupRecords } from './records.ts'
-import { mergeSeen, PendingGroup, type Seen } from './seen.ts'
+import { mergeSeen, PendingGroup, type Seen, type TrackedFailure } from './seen.ts'
 
 /** Time between the first failure and the write. */
 export const flushMs = 5000
@@ -25,12 +26,15 @@ export interface GroupTrackerOptions {
   records: GroupRecords
   clock: Clock
   hub: ObserverHub
+  /** The program that runs letters. */
+  app: App
 }
 
 /**
- * Learns of every failure that this process captures, and writes what it learns about their groups
- * every few seconds, by compare-and-set, since other processes do the same. Nothing waits for it:
- * after a crash, the trends lack the last seconds. The counts of letters are those of the store.
+ * Learns of every failure that this process captures or that a retry in it has, and writes what it
+ * learns about their groups every few seconds, by compare-and-set, since other processes do the
+ * same. Nothing waits for it: after a crash, the trends lack the last seconds. The counts of
+ * letters are those of the store.
  */
 export class GroupTracker {
   readonly #options: GroupTrackerOptions
@@ -45,16 +49,27 @@ export class GroupTracker {
     this.#options = options
   }
 
-  /** Adds a captured failure. Costs the caller no store call. */
-  add(letter: DeadLetter): void {
-    const { fingerprint } = letter
+  /** Adds the failure of a captured letter. Costs the caller no store call. */
+  add(failure: TrackedFailure): void {
+    const { fingerprint } = failure
     const group = this.#fresh.get(fingerprint)
-    if (group) return group.add(letter)
+    if (group) return group.add(failure)
     if (this.#fresh.size >= maxGroups) return
     const added = new PendingGroup()
     this.#fresh.set(fingerprint, added)
-    added.add(letter)
+    added.add(failure)
     if (!this.#cancelTimer && !this.#flushing) this.#wait(flushMs)
+  }
+
+  /**
+   * Adds the failure of a later run, which may have another fingerprint and another version of the
+   * application than the capture. Costs the caller no store call.
+   */
+  addRun({ id, queue, tenant }: DeadLetter, { set, entry }: Change): void {
+    const { app } = this.#options
+    const { failure, category, fingerprint } = set
+    if (!failure || !category || !fingerprint) return
+    this.add({ id, queue, tenant, category, failure, fingerprint, app, deadLetteredAt: entry.at })
   }
 
   /** What this process knows about a fingerprint and has not written yet. */
@@ -147,8 +162,8 @@ export class GroupTracker {
   /** Two processes may see the change; the compare-and-set makes only one of them report it. */
   async #applyLifeCycle(root: string, members: readonly string[], fresh: Seen): Promise<void> {
     const { records, clock, hub } = this.#options
-    const seen = await Promise.all(members.map((member) => records.seen(member)))
-    const all = seen.reduce<Seen>((sum, one) => (one ? mergeSeen(one, sum) : sum), fresh)
+    const seen = await records.seen(members)
+    const all = [...seen.values()].reduce((sum, one) => mergeSeen(one, sum), fresh)
     const at = toTimestamp(clock.now())
     const { before, after } = await records.update(root, (state) =>
       afterFailures(state, fresh, all, at),

@@ -4,7 +4,8 @@ import type { PayloadDiff } from './payload-diff.ts'
 import type { LetterFilter } from './query.ts'
 import type { Timestamp } from './time.ts'
 
-export const bulkActionNames = [
+/** Actions on the letters that match a filter. */
+export const filterActionNames = [
   'retry',
   'replay',
   'resolve',
@@ -16,15 +17,28 @@ export const bulkActionNames = [
   'tag',
   'priority',
 ] as const
+export type FilterActionName = (typeof filterActionNames)[number]
+
+/** `undo` acts on the letters of an edit. */
+export const bulkActionNames = [...filterActionNames, 'undo'] as const
 export type BulkActionName = (typeof bulkActionNames)[number]
 
 /** `stopped`: by its canary. A stopped or paused action can be resumed. */
-export type BulkState = 'planned' | 'running' | 'paused' | 'stopped' | 'finished' | 'cancelled'
+export const bulkStates = [
+  'planned',
+  'running',
+  'paused',
+  'stopped',
+  'finished',
+  'cancelled',
+] as const
+export type BulkState = (typeof bulkStates)[number]
 
 /** A bulk action: one action on a fixed set of letters, planned first and then run. */
 export interface BulkAction {
   id: string
   action: BulkActionName
+  /** Undo: the filter of the edit. */
   filter: LetterFilter
   input: BulkInput
   limits: BulkLimits
@@ -38,7 +52,7 @@ export interface BulkAction {
   queues: { [queue: string]: number }
   /** Some of these letters. */
   sample: SampleLetter[]
-  /** Edit: what would change in the letters of the sample. */
+  /** Edit and undo: what would change in the letters of the sample. */
   preview?: EditPreview[]
   ineligible: Ineligible
   progress: BulkProgress
@@ -166,6 +180,8 @@ export interface BulkInput {
   patch?: JsonPatch
   /** Edit: the name of a function of the option `transforms`. */
   transform?: string
+  /** Undo: the id of the edit. */
+  undoes?: string
 }
 
 /** A letter of a plan, as it is stored. Without an outcome it was not acted on yet. */
@@ -175,6 +191,8 @@ export interface PlannedLetter {
   version: number
   /** Its number of retries in the plan, if it is not 0 and the action does not reset it. */
   retries?: number
+  /** Undo: the version of the letter that the edit changed. */
+  editedVersion?: number
   outcome?: Exclude<Outcome, 'pending'>
   runs?: number
   error?: string
@@ -190,6 +208,8 @@ export const noProgress: BulkProgress = {
   skipped: 0,
   indeterminate: 0,
 }
+
+export const outcomes = Object.keys(noProgress) as Outcome[]
 
 export function countOutcomes(letters: readonly PlannedLetter[]): BulkProgress {
   const progress = { ...noProgress }
@@ -224,11 +244,21 @@ export function isMark(actionId: string, { action, note }: HistoryEntry): boolea
 }
 
 /** The note of the changes that an action makes. */
-export function noteOf({ id, reason }: Pick<BulkAction, 'id' | 'reason'>): string {
-  return reason === undefined ? markOf(id) : `${markOf(id)}: ${reason}`
+export function noteOf({
+  id,
+  reason,
+  input,
+}: Pick<BulkAction, 'id' | 'reason'> & Partial<Pick<BulkAction, 'input'>>): string {
+  const mark = input?.undoes === undefined ? markOf(id) : `${markOf(id)} undoes ${input.undoes}`
+  return reason === undefined ? mark : `${mark}: ${reason}`
+}
+
+/** Whether an action that undoes an edit wrote this note. */
+export function isUndoNote(note: string): boolean {
+  return /^bulk action \S+ undoes /.test(note)
 }
 
 /** An action that ends letters or changes their content needs a name and a reason. */
 export function isDestructive(action: BulkActionName): boolean {
-  return action === 'remove' || action === 'resolve' || action === 'edit'
+  return ['remove', 'resolve', 'edit', 'undo'].includes(action)
 }

@@ -119,6 +119,12 @@ export interface GroupDetail extends Group {
 
 export interface GroupQuery {
   queue?: string | string[]
+  /**
+   * Only groups that are in none but these queues, by their letters and by what was seen of them. A
+   * group with 20 queues or more is left out, because others may not be known. A page may have
+   * fewer groups than `limit`.
+   */
+  within?: readonly string[]
   /** Counts only letters in these states. */
   state?: State | State[]
   /** Default: groups of every status. */

@@ -49,6 +49,7 @@ export const reasons = [
   'operator',
   'retries-exhausted',
   'superseded',
+  'replayed',
 ] as const
 export type Reason = (typeof reasons)[number]
 

@@ -1,6 +1,5 @@
 import type {
   Action,
-  CountedAction,
   DeadLetter,
   ErrorCategory,
   Failure,
@@ -55,33 +54,6 @@ export interface Judged {
   severity: Severity
   recoverability: Recoverability
   fingerprint: string
-}
-
-/** The lifetime totals that a new letter in this state adds to. */
-export function countsOfCapture(state: State): readonly CountedAction[] {
-  return state === 'parked' ? ['capture', 'park-at-capture'] : ['capture']
-}
-
-/** The lifetime total that a decision adds to, besides `review`. */
-const countsOfReview: Partial<Record<State, CountedAction>> = {
-  pending: 'retry',
-  resolved: 'resolve',
-  archived: 'archive',
-}
-
-/**
- * The lifetime totals that a written change adds to. A replay that parks the letter at its limit
- * has published nothing, so it counts as `park`, or not at all if the letter was parked before.
- */
-export function countsOf({ action, entry }: Pick<Change, 'action' | 'entry'>): CountedAction[] {
-  const { from, to, failure, epoch } = entry
-  if (action === 'review') return [action, ...[countsOfReview[to!] ?? []].flat()]
-  if (action === 'replay' && to === 'parked') return from === 'parked' ? [] : ['park']
-  // Only `fail()` moves a pending letter with a failure: no claim has counted that run.
-  if (from === 'pending' && failure) return ['fail', action]
-  // A worker parked a letter that was unfit to run: the claim counted a run that did not happen.
-  if (action === 'park' && epoch !== undefined && !failure) return ['release', action]
-  return [action]
 }
 
 /** The letter after the change. Stores that hold objects write exactly this. */
@@ -310,13 +282,21 @@ export function review(
   return change('review', letter, by, { ...outcome[decision], review: decided })
 }
 
-/** The letter was published to its source. If it fails there, it becomes another letter. */
-export function replay(letter: Subject, by: Mover, replays: number): Change {
-  return change('replay', letter, by, {
-    ...resolvedPatch(by),
-    ...clearPendingReview(letter),
-    replays,
-  })
+/**
+ * The letter was published to its source. If it fails there, it becomes another letter. With
+ * `confirmAt`, the letter waits until then and is parked.
+ */
+export function replay(letter: Subject, by: Mover, replays: number, confirmAt?: Timestamp): Change {
+  const ended: Patch =
+    confirmAt === undefined
+      ? { ...resolvedPatch(by), ...clearPendingReview(letter) }
+      : { ...parkedPatch(by, 'replayed'), review: null, retryAt: confirmAt }
+  return change('replay', letter, by, { ...ended, replays })
+}
+
+/** The letter failed again while it waited for the confirmation of its replay. */
+export function parkUnconfirmed(letter: Subject, by: Mover): Change {
+  return change('replay', letter, by, parkedPatch(by, 'replayed'))
 }
 
 /** The letter was not published, because it reached its replay limit. It needs a review. */
@@ -351,7 +331,10 @@ export function archive(letter: Subject, by: Mover): Change {
   return change('archive', letter, by, archivedPatch(letter, by))
 }
 
-/** Back to the state before archiving. A letter that was pending is due again, not before now. */
+/**
+ * Back to the state before archiving. A letter that was pending is due again, not before now. One
+ * that waited for the confirmation of its replay needs a review.
+ */
 export function restore(letter: Subject, by: Mover): Change {
   const state = letter.archivedFrom ?? 'parked'
   const when: Patch =
@@ -361,7 +344,9 @@ export function restore(letter: Subject, by: Mover): Change {
           settledAt: null,
         }
       : { settledAt: by.at }
-  return change('restore', letter, by, { ...when, state, archivedFrom: null })
+  const undecided: Patch =
+    state === 'parked' && letter.reason === 'replayed' ? parkedPatch(by, 'replayed') : {}
+  return change('restore', letter, by, { ...when, ...undecided, state, archivedFrom: null })
 }
 
 /** The fields that a failed run changes. */

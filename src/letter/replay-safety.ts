@@ -7,6 +7,14 @@ import type { DeadLetter, LetterSummary } from './letter.ts'
 export const replaySafeties = ['safe', 'idempotent-key', 'never'] as const
 export type ReplaySafety = (typeof replaySafeties)[number]
 
+/**
+ * Why a letter must not run again before its group is fixed. Undefined: it is fixed, or its queue
+ * does not require it.
+ */
+export type FixCheck = (
+  letter: Pick<LetterSummary, 'queue' | 'fingerprint'>,
+) => Promise<string | undefined>
+
 const keyHeader = 'idempotency-key'
 
 /** Why the queue of a letter does not allow its replay. Undefined: it does. */

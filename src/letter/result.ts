@@ -1,3 +1,4 @@
+import type { Payload } from './letter.ts'
 import { read } from './reading.ts'
 
 /**
@@ -37,5 +38,15 @@ export function failedResultOf(value: unknown): FailedResult | undefined {
 }
 
 export type ReplayOutcome =
-  | { kind: 'published'; to: string }
+  /** `messageId`: the id of the published message, where the route knows it. */
+  | { kind: 'published'; to: string; messageId?: string }
   | { kind: 'limit'; replays: number; maxReplays: number }
+
+/** The payload that undoes an edit, or why it cannot be undone. */
+export type PayloadUndo = { payload: Payload } | { refusal: string }
+
+/** What has to be known about a letter to undo an edit of its payload. */
+export interface UndoSubject {
+  id: string
+  payload: Pick<Payload, 'version'>
+}

@@ -8,6 +8,7 @@ import type { JsonSchema } from '../check/payload-schema.ts'
 import type { ReplaySafety } from '../letter/replay-safety.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
+import { findFixWithoutVersion, needsVersion, type FixOptions } from './repair-shape.ts'
 import { optionsShape, policyShape } from './schema.ts'
 import { defaultAlertRules, type AlertRule } from '../policy/alerts.ts'
 import type { Rule } from '../policy/classify.ts'
@@ -61,6 +62,17 @@ export interface QueuePolicy extends FlowSettings {
    * Default: safe.
    */
   replay?: ReplaySafety
+  /**
+   * True: letters are replayed, or retried by a bulk action, only once their group is resolved in
+   * `app.version` or an earlier version. Needs `app.version`. Default: false.
+   */
+  requireFix?: boolean
+  /**
+   * How long a replayed letter waits before it is resolved, to see whether its message dies again:
+   * until then it is parked with the reason `replayed`. At most 30 days. Default: 0, it is resolved
+   * at once.
+   */
+  confirmReplayMs?: number
 }
 
 /**
@@ -202,6 +214,8 @@ export const defaults = {
   timeoutMs: 5 * 60_000,
   lockedHeaders: [],
   replay: 'safe',
+  requireFix: false,
+  confirmReplayMs: 0,
   breaker: {},
   concurrency: {},
   queues: {},
@@ -260,6 +274,7 @@ export function readOptions(options: QueueOptions): Settings {
   checkSchema(optionsSchema, options, { thing: 'option', code, renamed: operationNames })
   const { clock: _clock, worker: _worker, ...given } = options
   const settings = { ...defaults, ...removeUndefined(given) }
+  checkVersion(settings)
   return {
     ...settings,
     app: withoutUndefined(settings.app),
@@ -267,6 +282,12 @@ export function readOptions(options: QueueOptions): Settings {
     dependencies: removeUndefinedInEach(settings.dependencies),
     rules: [...settings.rules, ...rulesOf(settings.templates)],
   }
+}
+
+/** Rejects the option `requireFix` if the version of the application is unknown. */
+export function checkVersion(options: FixOptions): void {
+  const path = findFixWithoutVersion(options)
+  if (path) throw new RedriveError(code, `option "${path.join('.')}" ${needsVersion}`)
 }
 
 /** Removes keys that are undefined, also in the breaker, so that they do not replace a default. */

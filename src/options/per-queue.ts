@@ -1,5 +1,5 @@
 import { checkQueueName } from '../check/queue-name.ts'
-import { ownOf, readPolicy, type QueuePolicy, type Settings } from './options.ts'
+import { checkVersion, ownOf, readPolicy, type QueuePolicy, type Settings } from './options.ts'
 
 /**
  * The settings of each queue: options given with its handler override `queues`, which overrides the
@@ -27,7 +27,9 @@ export class Policies {
   }
 
   set(queue: string, policy: QueuePolicy): void {
-    this.#given.set(checkQueueName(queue), readPolicy(policy))
+    const read = readPolicy(policy)
+    checkVersion({ queues: { [checkQueueName(queue)]: read }, app: this.#settings.app })
+    this.#given.set(queue, read)
     this.#merged.delete(queue)
   }
 }

@@ -6,9 +6,9 @@ import type {
 } from '../admin/action-input.ts'
 import type { EditInput } from '../admin/edit-input.ts'
 import type { ResultsQuery } from '../bulk/bulk.ts'
-import type { PlanOptions } from '../bulk/plan-options.ts'
+import type { PlanOptions, UndoOptions } from '../bulk/plan-options.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
-import type { BulkAction, BulkActionName, BulkResult } from '../letter/bulk-action.ts'
+import type { BulkAction, BulkResult, FilterActionName } from '../letter/bulk-action.ts'
 import type { GroupDetail, IgnoreGroupOptions, ResolveGroupOptions } from '../letter/group.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
@@ -53,10 +53,11 @@ export class QueueActions extends QueueInspection {
 
   /**
    * Publishes the letter as it is now to its source, a mailbox or a topic, with its headers and its
-   * lineage, and resolves it. If the message fails there, it becomes another letter with one more
-   * replay. At `maxReplays` the letter is parked with the reason `replay-limit`. The message is
-   * published first and recorded then: a crash in between can publish it twice but never loses it.
-   * Rejects with NO_ROUTE if the source has no address or is unknown to this process.
+   * lineage, and resolves it, with `confirmReplayMs` later. If the message fails there, it becomes
+   * another letter with one more replay. At `maxReplays` the letter is parked with the reason
+   * `replay-limit`. The message is published first and recorded then: a crash in between can
+   * publish it twice but never loses it. Rejects with NO_ROUTE if the source has no address or is
+   * unknown to this process.
    */
   replay(id: string, by = 'operator', options: LetterReplayOptions = {}): Promise<DeadLetter> {
     return this.parts.admin.replay(id, by, options)
@@ -141,11 +142,20 @@ export class QueueActions extends QueueInspection {
    * Letters that change before it acts on them are skipped.
    */
   async plan(
-    action: BulkActionName,
+    action: FilterActionName,
     filter: LetterFilter,
     options: PlanOptions = {},
   ): Promise<BulkAction> {
     return this.parts.bulk.plan(action, await this.parts.groups.expand(filter), options)
+  }
+
+  /**
+   * Plans to undo a bulk edit: each letter that it changed gets the payload from before it. A
+   * letter whose payload was changed again, or that cannot be edited now, is not part of the plan.
+   * `by` and `reason` are required.
+   */
+  planUndo(editId: string, options: UndoOptions): Promise<BulkAction> {
+    return this.parts.bulk.planUndo(editId, options)
   }
 
   /** Approves a plan of another person, if the option `approval` requires it. */

@@ -2,11 +2,13 @@ import { runBacktest, type BacktestInput } from '../admin/backtest.ts'
 import { readHealth, type Health } from '../admin/health.ts'
 import { findLineage, type LineageLetter } from '../admin/lineage.ts'
 import { formatSummary, metricsOf, type Metrics, type MetricsQuery } from '../admin/metrics.ts'
+import { listQueues, type QueuesQuery, type QueueSummary } from '../admin/queue-list.ts'
 import {
   diffVersions,
   readPayloadVersions,
   type PayloadVersion,
 } from '../admin/payload-versions.ts'
+import type { Store } from '../store.ts'
 import {
   checkStatistics,
   readStatistics,
@@ -37,6 +39,11 @@ export class QueueInspection {
 
   protected get parts(): Parts {
     return this.#parts
+  }
+
+  /** The open store, for programs that keep records of their own beside the letters. */
+  get store(): Store {
+    return this.parts.store
   }
 
   async get(id: string): Promise<DeadLetter | undefined> {
@@ -112,10 +119,13 @@ export class QueueInspection {
 
   /**
    * A group with its trend, the queues, tenants, hosts and versions that it affects, its notes and
-   * its history. Undefined if nothing is known about it.
+   * its history. Undefined if nothing is known about it, or if it is not `within` the given queues.
    */
-  group(fingerprint: string): Promise<GroupDetail | undefined> {
-    return this.parts.groups.get(fingerprint)
+  group(
+    fingerprint: string,
+    options: Pick<GroupQuery, 'within'> = {},
+  ): Promise<GroupDetail | undefined> {
+    return this.parts.groups.get(fingerprint, options)
   }
 
   /** Why a letter is in its group: the parts, frames and masked words behind its fingerprint. */
@@ -147,6 +157,11 @@ export class QueueInspection {
   /** The metrics as a string for people. */
   async getSummary(): Promise<string> {
     return formatSummary(await this.metrics())
+  }
+
+  /** Queues that have letters or are paused, by name, with counts by state. */
+  async queues(query: QueuesQuery = {}): Promise<Page<QueueSummary>> {
+    return listQueues(this.parts.store, await this.pausedQueues(), query)
   }
 
   /** Queues that `pauseQueue` has paused, by name. */

@@ -23,6 +23,8 @@ export interface SettleOptions {
   limitsFor: (queue: string) => RetryLimits
   leaseMs: number
   maxPayloadBytes: number
+  /** Gets every failed run whose change was written: the letter before it. Never throws. */
+  onFailedRun?: (letter: DeadLetter, change: Change) => void
 }
 
 interface Settlement {
@@ -98,11 +100,13 @@ export class Settler {
 
   /** Undefined: the outcome is unknown. */
   #finish(settled: readonly Settlement[], results: readonly (ApplyResult | undefined)[]): void {
-    const { hub, worker } = this.#options
+    const { hub, worker, onFailedRun } = this.#options
     for (const [index, { run, change, durationMs }] of settled.entries()) {
       const result = results[index]
-      if (result === 'written') hub.emitChangeOf(run.letter, change, durationMs)
-      else if (result) hub.emit({ type: 'lease-lost', letter: run.letter, worker })
+      if (result === 'written') {
+        if (change.set.failure) onFailedRun?.(run.letter, change)
+        hub.emitChangeOf(run.letter, change, durationMs)
+      } else if (result) hub.emit({ type: 'lease-lost', letter: run.letter, worker })
     }
     this.#size -= settled.length
     this.#onSettled(settled.map(({ run }) => run))

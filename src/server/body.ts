@@ -1,16 +1,32 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { linesType, type Endpoint } from '../api/endpoint.ts'
+import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { isCloudEvent, readCloudEvent } from './cloud-event.ts'
 import { parseJson } from './input.ts'
+import { bodyTimeoutMs } from './limits.ts'
 import { withStatus } from './problems.ts'
 
 /** Leaves lines to the handler, and reads all other bodies as bytes. */
-export function readBodies(app: FastifyInstance): void {
+export function readBodies(app: FastifyInstance, clock: Clock): void {
+  limitReading(app, clock)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(linesType, (_request, stream, done) => done(null, stream))
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+}
+
+/** Ends the connection of a request whose body is read into memory, and is not there in time. */
+function limitReading(app: FastifyInstance, clock: Clock): void {
+  const timers = new WeakMap<FastifyRequest, () => void>()
+  app.addHook('preParsing', async (request) => {
+    const end = (): void =>
+      void request.raw.destroy(new Error(`the body did not arrive within ${bodyTimeoutMs} ms`))
+    const cancel = clock.timer(bodyTimeoutMs, end, { background: true })
+    request.raw.once('close', cancel)
+    timers.set(request, cancel)
+  })
+  app.addHook('preValidation', async (request) => timers.get(request)?.())
 }
 
 export function isLines(headers: IncomingHttpHeaders): boolean {

@@ -33,6 +33,18 @@ export function checkQueue(queue: string, { name, scope: { queues } }: Caller): 
   throw new RedriveError('FORBIDDEN', `${name} is limited to the queues ${queues.join(', ')}`)
 }
 
+/** Whether all letters that can match a filter are in the scope of a caller. */
+export function isFilterInScope(
+  { queues, tenants }: Scope,
+  { queue, tenant }: Pick<LetterFilter, 'queue' | 'tenant'>,
+): boolean {
+  const isQueue =
+    queues === undefined ||
+    (queue !== undefined && [queue].flat().every((one) => queues.includes(one)))
+  const isTenant = tenants === undefined || (tenant !== undefined && tenants.includes(tenant))
+  return isQueue && isTenant
+}
+
 /**
  * The filter without letters outside the scope. Rejects fields whose result would tell a caller
  * without `payload:read` what payloads and errors contain.

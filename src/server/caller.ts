@@ -1,5 +1,5 @@
 import type { Endpoint } from '../api/endpoint.ts'
-import type { Permission, Role, Scope } from '../api/permissions.ts'
+import { permissionOfAction, type Permission, type Role, type Scope } from '../api/permissions.ts'
 import { RedriveError } from '../errors.ts'
 
 /** Who sends a request, and what the sender may do. */
@@ -20,16 +20,39 @@ export function checkAccess(caller: Caller | undefined, name: string, endpoint: 
       'UNAUTHENTICATED',
       'the request has no valid token: send the header Authorization: Bearer TOKEN',
     )
-  if (permission !== 'any' && !caller.permissions.has(permission))
-    throw new RedriveError(
-      'FORBIDDEN',
-      `${caller.name} may not call ${name}: it needs the permission ${permission}`,
-    )
+  if (permission === 'by-action') checkSomePermission(caller, name)
+  else if (permission !== 'any') checkPermission(caller, name, permission)
   if (bounds === 'all' && isScoped(caller.scope))
     throw new RedriveError(
       'FORBIDDEN',
       `${caller.name} may not call ${name}: it is about all queues and tenants, and the token is limited to some`,
     )
+  if (tenantless.has(bounds) && caller.scope.tenants !== undefined)
+    throw new RedriveError(
+      'FORBIDDEN',
+      `${caller.name} may not call ${name}: it is about whole queues, and the token is limited to the tenants ${caller.scope.tenants.join(', ')}`,
+    )
+}
+
+/** What belongs to whole queues. */
+const tenantless: ReadonlySet<Endpoint['bounds']> = new Set(['queue', 'queues', 'group'])
+
+export function checkPermission(caller: Caller, name: string, permission: Permission): void {
+  if (caller.permissions.has(permission)) return
+  throw new RedriveError(
+    'FORBIDDEN',
+    `${caller.name} may not call ${name}: it needs the permission ${permission}`,
+  )
+}
+
+/** Rejects a caller that may not make any bulk action, before anything is read. */
+function checkSomePermission({ name: caller, permissions }: Caller, name: string): void {
+  const some = [...new Set(Object.values(permissionOfAction))]
+  if (some.some((permission) => permissions.has(permission))) return
+  throw new RedriveError(
+    'FORBIDDEN',
+    `${caller} may not call ${name}: it needs the permission of the bulk action, one of ${some.join(', ')}`,
+  )
 }
 
 function isScoped({ queues, tenants }: Scope): boolean {

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import type { Endpoint } from '../api/endpoint.ts'
 import type { LetterView } from '../api/schemas/letter.ts'
 import { RedriveError } from '../errors.ts'
 import type { Json } from '../letter/letter.ts'
@@ -13,14 +14,19 @@ interface Result {
   body: unknown
 }
 
+interface OnceOptions {
+  idempotency: Idempotency
+  endpoint: Endpoint
+  request: FastifyRequest
+  context: Context
+}
+
 /**
  * Runs a request once for its Idempotency-Key, and returns the first response from then on. Errors
  * that may go away are not kept.
  */
 export async function once(
-  idempotency: Idempotency,
-  request: FastifyRequest,
-  context: Context,
+  { idempotency, endpoint, request, context }: OnceOptions,
   act: () => Promise<Result>,
 ): Promise<Result> {
   const key = request.headers['idempotency-key']
@@ -52,7 +58,8 @@ export async function once(
     throw error
   }
   // The request has succeeded, whether its response can be kept or not.
-  await run.keep(toKept(result)).catch((error: unknown) => context.onError(error))
+  const kept = endpoint.secret ? secretNotKept() : toKept(result)
+  await run.keep(kept).catch((error: unknown) => context.onError(error))
   return result
 }
 
@@ -63,6 +70,17 @@ export function rejectKey({ headers }: FastifyRequest): void {
       'INVALID_INPUT',
       'a request with a stream has no Idempotency-Key: remove it, and give each line an id',
     )
+}
+
+/** The response to a repeated request whose first response had a secret. */
+function secretNotKept(): KeptResponse {
+  const problem = toProblem(
+    new RedriveError(
+      'RESPONSE_NOT_KEPT',
+      'the request with this Idempotency-Key has succeeded, and the secret of its response was shown once: use it, or rotate the token with a new key',
+    ),
+  )
+  return { status: problem.status, body: problem }
 }
 
 /** Content is not kept: it would outlive the removal of its letter. */

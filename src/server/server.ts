@@ -3,17 +3,23 @@ import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.t
 import { linesType, type Endpoint } from '../api/endpoint.ts'
 import { openApiDocument } from '../api/openapi.ts'
 import { problemType } from '../api/problem.ts'
+import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import { bodyOf, isLines, linesOf, readBodies } from './body.ts'
-import { checkQueue, isInScope } from './bounds.ts'
 import { checkAccess, type Caller } from './caller.ts'
+import { checkBounds } from './check-bounds.ts'
+import { ifMatchFailed, matchesEtag, readIfMatch } from './conditions.ts'
+import { bulkHandlers } from './handlers/bulk.ts'
 import { captureHandlers } from './handlers/capture.ts'
+import { groupHandlers } from './handlers/groups.ts'
 import type { Context, Handlers } from './handlers/handler.ts'
 import { letterHandlers } from './handlers/letters.ts'
+import { queueHandlers } from './handlers/queues.ts'
+import { reportHandlers } from './handlers/reports.ts'
 import { systemHandlers } from './handlers/system.ts'
+import { tokenHandlers } from './handlers/tokens.ts'
 import { transferHandlers } from './handlers/transfer.ts'
-import { ifMatchFailed, matchesEtag, readIfMatch } from './conditions.ts'
 import type { Idempotency } from './idempotency.ts'
 import { readInput } from './input.ts'
 import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
@@ -27,6 +33,7 @@ export interface ServerOptions {
   tokens: Tokens
   /** Keeps the responses of requests with an Idempotency-Key. */
   idempotency: Idempotency
+  clock: Clock
   /** The caller of a token that is not in the store. */
   identify?: (token: string) => Caller | undefined
   version: string
@@ -38,6 +45,11 @@ const handlers: Handlers = {
   ...letterHandlers,
   ...captureHandlers,
   ...transferHandlers,
+  ...groupHandlers,
+  ...bulkHandlers,
+  ...queueHandlers,
+  ...reportHandlers,
+  ...tokenHandlers,
   ...systemHandlers,
 }
 type AnyHandler = (input: unknown, context: Context) => unknown
@@ -64,7 +76,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     )
     return reply
   })
-  readBodies(app)
+  readBodies(app, options.clock)
   for (const names of endpointsByRoute()) addRoute(app, names, options)
   const document = openApiDocument(options.version)
   app.get('/api/openapi.json', () => document)
@@ -131,17 +143,21 @@ async function respond(
   const body = linesOf(request)
   const context = { dlq, tokens, caller, ifVersion, body, signal, onError } as unknown as Context
   const act = async (): Promise<unknown> => {
-    if (caller) await checkBounds(endpoint, input, context)
+    if (caller) await checkBounds(name, endpoint, input, context)
     return (handlers[name] as AnyHandler)(input, context)
   }
   if (endpoint.stream || endpoint.body === 'lines') rejectKey(request)
   if (endpoint.stream) {
     return sendStream(reply, linesType, (await act()) as AsyncIterable<string>, context)
   }
-  const { status, body: output } = await once(options.idempotency, request, context, async () => ({
-    status: endpoint.status ?? 200,
-    body: await act(),
-  }))
+  const { idempotency } = options
+  const { status, body: output } = await once(
+    { idempotency, endpoint, request, context },
+    async () => ({
+      status: endpoint.status ?? 200,
+      body: await act(),
+    }),
+  )
   const etag = isLetterView(output) ? `"${output.version}"` : undefined
   if (etag !== undefined) reply.header('etag', etag)
   if (request.method === 'GET' && etag !== undefined && matchesEtag(request.headers, etag))
@@ -157,25 +173,6 @@ async function identify(
   const [, token] = /^Bearer ([\w-]{1,200})$/.exec(request.headers.authorization ?? '') ?? []
   if (token === undefined) return undefined
   return known?.(token) ?? tokens.identify(token)
-}
-
-/**
- * Rejects input outside the scope of the caller. A letter outside it looks as if it did not exist.
- */
-async function checkBounds(
-  { bounds }: Endpoint,
-  input: { [key: string]: unknown },
-  context: Context,
-): Promise<void> {
-  const { dlq, caller } = context
-  if (bounds === 'letter') {
-    const id = input['id'] as string
-    const letter = await dlq.get(id)
-    if (!letter || !isInScope(caller.scope, letter))
-      throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
-    context.letter = letter
-  }
-  if (bounds === 'queue') checkQueue(input['queue'] as string, caller)
 }
 
 function sendProblem(reply: FastifyReply, error: unknown): { status: number } {

@@ -1,33 +1,41 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { permissionsOfRole, type Permission, type Role, type Scope } from '../api/permissions.ts'
+import { permissionsOfRole, type Permission, type Scope } from '../api/permissions.ts'
+import type { TokenView } from '../api/schemas/token.ts'
 import type { Clock } from '../clock/clock.ts'
 import { createSecret } from '../clock/secret.ts'
 import { RedriveError } from '../errors.ts'
-import type { Json } from '../letter/letter.ts'
-import { toMs, toTimestamp, type Timestamp } from '../letter/time.ts'
+import { toMs, toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 import type { Caller } from './caller.ts'
 
 const kind = 'token'
 /** How old `lastUsedAt` may be before it is written again. */
 const lastUsedMs = 60_000
+/** How long an old secret may stay valid. */
+const maxOverlapMs = 24 * 3_600_000
+const maxName = 200
+/** Attempts of a change when the token keeps changing concurrently. */
+const maxAttempts = 20
 
 /** A token as people see it. Its secret is shown once, when it is created. */
-export interface TokenInfo extends Scope {
-  id: string
-  name: string
-  role?: Role
-  /** Instead of a role. */
-  permissions?: readonly Permission[]
-  createdAt: Timestamp
-  createdBy: string
-  expiresAt?: Timestamp
-  lastUsedAt?: Timestamp
+export type TokenInfo = TokenView
+
+export type NewToken = Pick<
+  TokenInfo,
+  'name' | 'role' | 'permissions' | 'createdBy' | 'expiresAt' | keyof Scope
+>
+
+type StoredToken = TokenInfo & {
+  sha256: string
+  /** Of the secret before. */
+  oldSha256?: string
 }
 
-export type NewToken = Omit<TokenInfo, 'id' | 'createdAt' | 'lastUsedAt'>
-
-type StoredToken = TokenInfo & { sha256: string }
+/** A token with its secret, which cannot be shown again. */
+export interface TokenWithSecret {
+  token: string
+  info: TokenInfo
+}
 
 export interface TokensOptions {
   store: Pick<Store, 'records'>
@@ -46,14 +54,19 @@ export class Tokens {
   }
 
   /** Creates a token. Its text is not stored, and cannot be shown again. */
-  async create(input: NewToken): Promise<{ token: string; info: TokenInfo }> {
+  async create(input: NewToken): Promise<TokenWithSecret> {
     const { store, clock } = this.#options
+    checkNewToken(input, clock.now())
     const id = createSecret(9)
     const secret = createSecret(32)
     const info = { ...input, id, createdAt: toTimestamp(clock.now()) }
     const stored: StoredToken = { ...info, sha256: hashOf(secret) }
-    await store.records.put(kind, id, stored as unknown as Json, 0)
+    await store.records.put(kind, id, stored, 0)
     return { token: `rdr_${id}_${secret}`, info }
+  }
+
+  async get(id: string): Promise<TokenInfo> {
+    return infoOf((await this.#load(id)).stored)
   }
 
   async list(): Promise<TokenInfo[]> {
@@ -63,11 +76,45 @@ export class Tokens {
 
   /** The token has no effect from now on. */
   async revoke(id: string): Promise<TokenInfo> {
-    const { records } = this.#options.store
-    const record = await records.get(kind, id)
-    if (!record || !(await records.remove(kind, id)))
-      throw new RedriveError('TOKEN_NOT_FOUND', `there is no token ${id}: list the tokens`)
-    return infoOf(record.value as unknown as StoredToken)
+    const { stored } = await this.#load(id)
+    if (!(await this.#options.store.records.remove(kind, id))) throw notFound(id)
+    return infoOf(stored)
+  }
+
+  /**
+   * Gives a token a new secret. The old secret stays valid for `overlapMs`, at most 24 hours; one
+   * that is even older does not.
+   */
+  async rotate(id: string, overlapMs = 0): Promise<TokenWithSecret> {
+    const { store, clock } = this.#options
+    if (!Number.isInteger(overlapMs) || overlapMs < 0 || overlapMs > maxOverlapMs)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `overlapMs must be an integer from 0 to ${maxOverlapMs} (24 hours), got ${overlapMs}`,
+      )
+    const secret = createSecret(32)
+    for (let attempt = 0; attempt < maxAttempts; attempt++) {
+      const { stored, version } = await this.#load(id)
+      const nowMs = clock.now()
+      if (isExpired(stored, nowMs))
+        throw new RedriveError(
+          'INVALID_INPUT',
+          `token ${id} expired at ${stored.expiresAt}: create a new one`,
+        )
+      const next = withSecret(stored, hashOf(secret), nowMs, overlapMs)
+      const written = await store.records.put(kind, id, next, version)
+      if (written === 'written') return { token: `rdr_${id}_${secret}`, info: infoOf(next) }
+    }
+    throw new RedriveError(
+      'VERSION_CONFLICT',
+      `token ${id} kept changing during the call: try again`,
+    )
+  }
+
+  async #load(id: string): Promise<{ stored: StoredToken; version: number }> {
+    const record = await this.#options.store.records.get(kind, id)
+    if (!record) throw notFound(id)
+    return { stored: record.value as unknown as StoredToken, version: record.version }
   }
 
   /** The caller that a token belongs to. Undefined: the token is not valid. */
@@ -78,33 +125,88 @@ export class Tokens {
     const record = await store.records.get(kind, id)
     if (!record) return undefined
     const stored = record.value as unknown as StoredToken
-    if (!isSame(stored.sha256, hashOf(secret))) return undefined
-    const { expiresAt, lastUsedAt } = stored
+    const { lastUsedAt } = stored
     const nowMs = clock.now()
-    if (expiresAt !== undefined && toMs(expiresAt) <= nowMs) return undefined
+    if (!isSecretOf(stored, secret, nowMs) || isExpired(stored, nowMs)) return undefined
     if (lastUsedAt === undefined || nowMs - toMs(lastUsedAt) > lastUsedMs) {
       const used = { ...stored, lastUsedAt: toTimestamp(nowMs) }
       // Another request may have written it; a revoked token must not come back.
-      await store.records.put(kind, id, used as unknown as Json, record.version)
+      await store.records.put(kind, id, used, record.version)
     }
     return callerOf(stored)
   }
 }
 
 /** The caller with the rights of a token. */
-function callerOf(token: Pick<TokenInfo, 'name' | 'role' | 'permissions' | keyof Scope>): Caller {
-  const { name, role, permissions = role ? permissionsOfRole[role] : [], queues, tenants } = token
+export function callerOf(
+  token: Pick<TokenInfo, 'name' | 'role' | 'permissions' | keyof Scope>,
+): Caller {
+  const { name, role, queues, tenants } = token
   return {
     name,
     ...(role === undefined ? {} : { role }),
-    permissions: new Set(permissions),
+    permissions: new Set(permissionsOf(token)),
     scope: { ...(queues ? { queues } : {}), ...(tenants ? { tenants } : {}) },
   }
 }
 
+/** The permissions of a token: its own, or those of its role. */
+export function permissionsOf({
+  role,
+  permissions,
+}: Pick<TokenInfo, 'role' | 'permissions'>): readonly Permission[] {
+  return permissions ?? (role ? permissionsOfRole[role] : [])
+}
+
+function checkNewToken(token: NewToken, nowMs: number): void {
+  const { name, role, permissions, expiresAt } = token
+  if (name === '' || name.length > maxName)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `the name of a token must have 1 to ${maxName} characters, got ${name.length}`,
+    )
+  if ((role === undefined) === (permissions === undefined))
+    throw new RedriveError('INVALID_INPUT', 'a token needs either `role` or `permissions`')
+  if (expiresAt !== undefined && toMs(expiresAt) <= nowMs)
+    throw new RedriveError('INVALID_INPUT', `\`expiresAt\` must be in the future, got ${expiresAt}`)
+}
+
+function withSecret(
+  stored: StoredToken,
+  sha256: string,
+  nowMs: number,
+  overlapMs: number,
+): StoredToken {
+  const { oldSha256: _, oldSecretUntil: __, ...rest } = stored
+  return {
+    ...rest,
+    sha256,
+    rotatedAt: toTimestamp(nowMs),
+    ...(overlapMs > 0
+      ? { oldSha256: stored.sha256, oldSecretUntil: toTimestamp(nowMs + overlapMs) }
+      : {}),
+  }
+}
+
+function isSecretOf(stored: StoredToken, secret: string, nowMs: number): boolean {
+  const { sha256, oldSha256, oldSecretUntil } = stored
+  const hash = hashOf(secret)
+  if (isSame(sha256, hash)) return true
+  if (oldSha256 === undefined || oldSecretUntil === undefined) return false
+  return isSame(oldSha256, hash) && nowMs < toMs(oldSecretUntil)
+}
+
+function isExpired({ expiresAt }: TokenInfo, nowMs: number): boolean {
+  return expiresAt !== undefined && toMs(expiresAt) <= nowMs
+}
+
 function infoOf(stored: StoredToken): TokenInfo {
-  const { sha256: _, ...info } = stored
+  const { sha256: _, oldSha256: __, ...info } = stored
   return info
+}
+
+function notFound(id: string): RedriveError {
+  return new RedriveError('TOKEN_NOT_FOUND', `there is no token ${id}: list the tokens`)
 }
 
 function hashOf(secret: string): string {
@@ -112,7 +214,7 @@ function hashOf(secret: string): string {
 }
 
 /** Compares in constant time. */
-function isSame(one: string, other: string): boolean {
+export function isSame(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)]
   return a.length === b.length && timingSafeEqual(a, b)
 }

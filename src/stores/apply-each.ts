@@ -4,15 +4,17 @@ import { maxLimit } from '../letter/query.ts'
 import type { ApplyResult, LetterVersion, Store } from '../store.ts'
 
 /** `applyAll` of a store without a statement for it: reads the letters and applies changes. */
-export async function applyEach(
+export function applyEach(
   store: Pick<Store, 'find' | 'apply'>,
   letters: readonly LetterVersion[],
   moves: BulkMoves,
 ): Promise<ApplyResult[]> {
-  const results: ApplyResult[] = []
-  for (let start = 0; start < letters.length; start += maxLimit)
-    results.push(...(await applySome(store, letters.slice(start, start + maxLimit), moves)))
-  return results
+  return applyToDistinct(letters, async (distinct) => {
+    const results: ApplyResult[] = []
+    for (let start = 0; start < distinct.length; start += maxLimit)
+      results.push(...(await applySome(store, distinct.slice(start, start + maxLimit), moves)))
+    return results
+  })
 }
 
 async function applySome(
@@ -20,7 +22,7 @@ async function applySome(
   letters: readonly LetterVersion[],
   moves: BulkMoves,
 ): Promise<ApplyResult[]> {
-  const ids = [...new Set(letters.map(({ id }) => id))]
+  const ids = letters.map(({ id }) => id)
   const { items } = await store.find({ ids, limit: ids.length })
   const found = new Map(items.map((letter) => [letter.id, letter]))
   const results = letters.map(({ id }): ApplyResult => (found.has(id) ? 'conflict' : 'missing'))
@@ -38,8 +40,27 @@ async function applySome(
   return results
 }
 
-/** Whether one statement can change these letters: all ids are valid, and none is there twice. */
-export function canApplyAtOnce(letters: readonly LetterVersion[]): boolean {
-  const ids = new Set(letters.map(({ id }) => id))
-  return ids.size === letters.length && letters.every(({ id }) => isLetterId(id))
+/**
+ * Calls `apply` with the first entry of each letter. Further entries of a letter are conflicts,
+ * whatever their version.
+ */
+export async function applyToDistinct(
+  letters: readonly LetterVersion[],
+  apply: (distinct: readonly LetterVersion[]) => Promise<ApplyResult[]>,
+): Promise<ApplyResult[]> {
+  const firstOf = new Map<string, number>()
+  for (const [n, { id }] of letters.entries()) if (!firstOf.has(id)) firstOf.set(id, n)
+  if (firstOf.size === letters.length) return apply(letters)
+  const distinct = [...firstOf.values()].map((n) => letters[n]!)
+  const results = await apply(distinct)
+  const resultOf = new Map(distinct.map(({ id }, n) => [id, results[n]!]))
+  return letters.map(({ id }, n) => {
+    const result = resultOf.get(id)!
+    return n === firstOf.get(id) || result === 'missing' ? result : 'conflict'
+  })
+}
+
+/** Whether all ids have the form that statements for many letters need. */
+export function haveLetterIds(letters: readonly LetterVersion[]): boolean {
+  return letters.every(({ id }) => isLetterId(id))
 }

@@ -1,4 +1,5 @@
 import { checkQuery } from '../check/filter.ts'
+import { checkKeys, keysOf } from '../check/keys.ts'
 import { RedriveError } from '../errors.ts'
 import {
   defaultLimit,
@@ -7,6 +8,7 @@ import {
   type LetterQuery,
   type Order,
 } from '../letter/query.ts'
+import type { RecordQuery } from '../store.ts'
 
 /** A position in an order: the last letter returned. */
 export interface Place {
@@ -34,10 +36,19 @@ export function searchOf(query: LetterQuery): Search {
   return { filter, order, limit, whole: payload === true, ...after }
 }
 
-/** Checks the limit of a list of records. Undefined: no limit. */
-export function checkListLimit(limit: number | undefined): void {
+const recordQueryKeys = keysOf<RecordQuery>({ prefix: true, after: true, limit: true, ids: true })
+
+/** Checks a query for records. The ids are distinct and ascending then. */
+export function recordQueryOf(query: RecordQuery): RecordQuery {
+  checkKeys('the record query', query, recordQueryKeys)
+  const { limit, ids, ...rest } = query
   if (limit !== undefined && (!Number.isInteger(limit) || limit < 0))
     throw invalid(`limit must be an integer of at least 0, got ${limit}`)
+  if (ids === undefined) return query
+  const other = Object.entries({ limit, ...rest }).find(([, value]) => value !== undefined)
+  if (other)
+    throw invalid(`ids and ${other[0]} cannot be used together in the record query: remove one`)
+  return { ids: [...new Set(ids)].toSorted() }
 }
 
 function invalid(message: string): RedriveError {

@@ -1,6 +1,5 @@
 import type { Job, JobsOptions, Queue } from 'bullmq'
 import { checkKeys, keysOf } from '../check/keys.ts'
-import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { lineage } from '../letter/lineage.ts'
 import {
@@ -11,19 +10,13 @@ import {
   sendJob,
   toOrigin,
 } from './job.ts'
-import { JobReader, type FoundJob, type Position } from './job-reader.ts'
+import { JobReader, type FoundJob, type JobTapOptions, type Position } from './job-reader.ts'
 import { onceIdOf } from './returned-message.ts'
-import type { ForeignLetter, Keep, ReturnedLetter, Tap } from './tap.ts'
+import type { ForeignLetter, ReturnedLetter, Tap } from './tap.ts'
 
-export interface BullMqTapOptions {
+export interface BullMqTapOptions extends JobTapOptions {
   /** The queue whose failed jobs are read, and to which they return. The tap does not close it. */
   queue: Pick<Queue, 'name' | 'waitUntilReady' | 'getRanges' | 'getJob' | 'add'>
-  keep: Keep
-  /** Delay between two looks at the failed jobs. Default: 5 s. */
-  pollMs?: number
-  clock?: Clock
-  /** Called with each error. Reading continues and retries by itself. */
-  onError?: (error: unknown) => void
 }
 
 const optionKeys = keysOf<BullMqTapOptions>({
@@ -47,28 +40,23 @@ const pageJobs = 100
 
 class BullMqTap implements Tap {
   readonly #options: BullMqTapOptions
-  #reader: JobReader | undefined
-  #stopped = false
+  readonly #reader: JobReader
 
   constructor(options: BullMqTapOptions) {
     this.#options = options
-  }
-
-  async start(): Promise<void> {
-    const { queue, clock = systemClock, pollMs = 5000, onError } = this.#options
-    await queue.waitUntilReady()
-    if (this.#stopped) return
-    this.#reader ??= new JobReader({
-      clock,
-      pollMs,
+    this.#reader = new JobReader({
+      ...options,
+      checkQueue: () => options.queue.waitUntilReady(),
       readPage: (position) => this.#readPage(position),
-      ...(onError ? { onError } : {}),
     })
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true
-    await this.#reader?.stop()
+  start(): Promise<void> {
+    return this.#reader.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#reader.stop()
   }
 
   /**

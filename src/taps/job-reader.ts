@@ -1,5 +1,6 @@
-import { sleep, type Clock } from '../clock/clock.ts'
+import { sleep, systemClock, type Clock } from '../clock/clock.ts'
 import { PollLoop, reportError } from './poll-loop.ts'
+import type { Keep } from './tap.ts'
 
 /** A job that may have failed for good. */
 export interface FoundJob {
@@ -20,13 +21,21 @@ export interface Position {
   last: string | undefined
 }
 
-export interface JobReaderOptions {
-  clock: Clock
-  /** Delay after all jobs were read. */
-  pollMs: number
+/** The options that taps of job queues share. */
+export interface JobTapOptions {
+  keep: Keep
+  /** Delay between two looks at the jobs. Default: 5 s. */
+  pollMs?: number
+  clock?: Clock
+  /** Called with each error. Reading continues and retries by itself. */
+  onError?: (error: unknown) => void
+}
+
+export interface JobReaderOptions extends Omit<JobTapOptions, 'keep'> {
+  /** Rejects if the queue cannot be read. */
+  checkQueue: () => Promise<unknown>
   /** A page of jobs after a position, oldest first. An empty page is the end. */
   readPage: (position: Position) => Promise<FoundJob[]>
-  onError?: (error: unknown) => void
 }
 
 /** After this many failures a turn ends: the store is probably unreachable. */
@@ -38,20 +47,30 @@ const maxFailures = 2000
  */
 export class JobReader {
   readonly #options: JobReaderOptions
-  readonly #loop: PollLoop
+  readonly #clock: Clock
+  #loop: PollLoop | undefined
+  #stopped = false
 
   constructor(options: JobReaderOptions) {
     this.#options = options
-    this.#loop = new PollLoop(options.clock, (signal) => this.#turn(signal), options.onError)
+    this.#clock = options.clock ?? systemClock
+  }
+
+  async start(): Promise<void> {
+    const { checkQueue, onError } = this.#options
+    await checkQueue()
+    if (this.#stopped) return
+    this.#loop ??= new PollLoop(this.#clock, (signal) => this.#turn(signal), onError)
   }
 
   /** Resolves once the jobs that are being stored are stored. */
-  stop(): Promise<void> {
-    return this.#loop.stop()
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#loop?.stop()
   }
 
   async #turn(signal: AbortSignal): Promise<void> {
-    const { clock, pollMs, readPage, onError } = this.#options
+    const { pollMs = 5000, readPage, onError } = this.#options
     let failures = 0
     let position: Position = { left: 0, last: undefined }
     while (!signal.aborted) {
@@ -70,6 +89,6 @@ export class JobReader {
         last: staying.at(-1)?.id ?? position.last,
       }
     }
-    await sleep(clock, pollMs, signal)
+    await sleep(this.#clock, pollMs, signal)
   }
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { JobWithMetadata, PgBoss, SendOptions } from 'pg-boss'
 import { checkKeys, keysOf } from '../check/keys.ts'
-import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { lineage } from '../letter/lineage.ts'
 import { read } from '../letter/reading.ts'
@@ -13,21 +12,15 @@ import {
   sendJob,
   toOrigin,
 } from './job.ts'
-import { JobReader, type FoundJob, type Position } from './job-reader.ts'
+import { JobReader, type FoundJob, type JobTapOptions, type Position } from './job-reader.ts'
 import { onceIdOf } from './returned-message.ts'
-import type { ForeignLetter, Keep, ReturnedLetter, Tap } from './tap.ts'
+import type { ForeignLetter, ReturnedLetter, Tap } from './tap.ts'
 
-export interface PgBossTapOptions {
+export interface PgBossTapOptions extends JobTapOptions {
   /** Started by the caller, who also stops it. */
   boss: Pick<PgBoss, 'getQueue' | 'findJobs' | 'deleteJob' | 'send'>
   /** A dead letter queue, or a queue without one. */
   queue: string
-  keep: Keep
-  /** Delay between two looks at the jobs. Default: 5 s. */
-  pollMs?: number
-  clock?: Clock
-  /** Called with each error. Reading continues and retries by itself. */
-  onError?: (error: unknown) => void
 }
 
 const optionKeys = keysOf<PgBossTapOptions>({
@@ -54,32 +47,23 @@ const pageJobs = 200
 
 class PgBossTap implements Tap {
   readonly #options: PgBossTapOptions
-  #reader: JobReader | undefined
-  #stopped = false
+  readonly #reader: JobReader
 
   constructor(options: PgBossTapOptions) {
     this.#options = options
-  }
-
-  async start(): Promise<void> {
-    const { boss, queue, clock = systemClock, pollMs = 5000, onError } = this.#options
-    if ((await boss.getQueue(queue)) === null)
-      throw new RedriveError(
-        'MAILBOX_UNAVAILABLE',
-        `pg-boss has no queue ${queue}: create it with boss.createQueue, or correct the name`,
-      )
-    if (this.#stopped) return
-    this.#reader ??= new JobReader({
-      clock,
-      pollMs,
+    this.#reader = new JobReader({
+      ...options,
+      checkQueue: () => this.#checkQueue(),
       readPage: (position) => this.#readPage(position),
-      ...(onError ? { onError } : {}),
     })
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true
-    await this.#reader?.stop()
+  start(): Promise<void> {
+    return this.#reader.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#reader.stop()
   }
 
   /**
@@ -104,6 +88,15 @@ class PgBossTap implements Tap {
         `could not return the letter to the queue ${queue}: its policy allows no further job${singletonKey === undefined ? '' : ` with singletonKey ${JSON.stringify(singletonKey)}`} now`,
       )
     })
+  }
+
+  async #checkQueue(): Promise<void> {
+    const { boss, queue } = this.#options
+    if ((await boss.getQueue(queue)) === null)
+      throw new RedriveError(
+        'MAILBOX_UNAVAILABLE',
+        `pg-boss has no queue ${queue}: create it with boss.createQueue, or correct the name`,
+      )
   }
 
   async #readPage({ last }: Position): Promise<FoundJob[]> {

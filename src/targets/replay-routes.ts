@@ -101,8 +101,8 @@ export class ReplayRoutes {
         'INVALID_INPUT',
         `letter ${letter.id} has no payload to publish, only a reference (${letter.payload.reference}): add a payload by an edit`,
       )
-    await sendReplay(mailbox, message)
-    return { kind: 'published', to: `mailbox ${mailbox.name}` }
+    const messageId = await sendReplay(mailbox, message)
+    return { kind: 'published', to: `mailbox ${mailbox.name}`, messageId }
   }
 
   async #mailboxFor(to: string | Mailbox): Promise<Mailbox> {

@@ -37,9 +37,9 @@ describe('Admin', () => {
   })
 
   it.each<[string, object, string]>([
-    ['a number as time', { at: 5 }, '`at` must be an ISO-8601 timestamp or a Date, got 5'],
-    ['a word as time', { at: 'tomorrow' }, 'got tomorrow'],
-    ['a date that is none', { at: new Date(Number.NaN) }, 'got Invalid Date'],
+    ['a number as time', { at: 5 }, '`at` must be a Date or an ISO-8601 time'],
+    ['a word as time', { at: 'tomorrow' }, 'got "tomorrow"'],
+    ['a date that is none', { at: new Date(Number.NaN) }, 'got an invalid Date'],
     ['a wait that is no boolean', { wait: 5 }, '`wait` must be true or false'],
     ['a signal that is none', { signal: {} }, '`signal` must be an AbortSignal'],
     ['an unknown key', { when: 5 }, 'unknown key "when" in retry options'],
@@ -117,8 +117,8 @@ describe('Admin', () => {
   })
 
   it.each<[string, unknown, string]>([
-    ['no text', '  \n', 'a note must be a string with text'],
-    ['a number', 5, 'a note must be a string with text, got 5'],
+    ['no text', '  \n', '`note` must be a non-blank string'],
+    ['a number', 5, '`note` must be a non-blank string, got 5'],
     ['a long text', 'a'.repeat(4001), 'at most 4000 characters, got 4001'],
   ])('note rejects %s', async (_name, text, why) => {
     const { dlq } = await aQueue()

@@ -1,29 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import type { DeadLetter } from '../../src/letter/letter.ts'
-import { MainLoop } from '../../src/loops/main-loop.ts'
-import type { Mailbox } from '../../src/mailbox.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
-import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import type { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import { aQueue, forbidden } from '../a-queue.ts'
 import { eachStore, withQueue } from '../each-store.ts'
+import { deadLetterOne } from '../loops/dead-letter-one.ts'
 import { aForeignLetter } from '../taps/a-foreign-letter.ts'
-
-/** Runs a loop that dead-letters one message, and returns its letter. */
-async function deadLetterOne(dlq: DeadLetterQueue, requests: Mailbox): Promise<DeadLetter> {
-  let letter: DeadLetter | undefined
-  const off = dlq.on('captured', (event) => (letter = event.letter))
-  await new MainLoop({
-    requests,
-    process: () => {
-      throw new Error('no such customer')
-    },
-    dlq: { to: dlq.deadLetters(), policy: new DLQPolicy({ maxDeliveryCount: 1 }) },
-  }).run({ maxIterations: 1 })
-  off()
-  return letter!
-}
 
 const idsOf = async (dlq: DeadLetterQueue, id: string): Promise<string[]> =>
   (await dlq.lineage(id)).map((letter) => letter.id)

@@ -153,7 +153,11 @@ describe('a paused queue', () => {
     ['nobody', ['a', '', 'why'], '`by` must be'],
     ['no reason', ['a', 'mia', '  '], '`reason` must be'],
     ['a missing reason', ['a', 'mia'], '`reason` must be'],
-    ['a reason that is too long', ['a', 'mia', 'x'.repeat(1001)], '1 to 1000 characters'],
+    [
+      'a reason that is too long',
+      ['a', 'mia', 'x'.repeat(1001)],
+      'at most 1000 characters, got 1001',
+    ],
   ])('is rejected with %s', async (_what, given, message) => {
     const { dlq } = await aQueue()
     const pausing = dlq.pauseQueue(...(given as [string, string, string]))

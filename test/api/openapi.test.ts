@@ -48,10 +48,14 @@ describe('openApiDocument', () => {
 
 describe('endpoints', () => {
   it.each(endpointNames)('%s has its path keys in its input, and a strict input', (name) => {
-    const { path, input, bounds } = endpointOf(name)
+    const { path, input, bounds, permission } = endpointOf(name)
     for (const key of pathKeys(path)) expect(Object.keys(input.shape)).toContain(key)
     expect(input.safeParse({ nonsense: 1 }).success).toBe(false)
     if (bounds === 'letter') expect(Object.keys(input.shape)).toContain('id')
+    if (bounds === 'action') expect(Object.keys(input.shape)).toContain('id')
+    if (bounds === 'group') expect(Object.keys(input.shape)).toContain('fingerprint')
+    if (permission === 'by-action' && bounds !== 'action')
+      expect(Object.keys(input.shape)).toContain('action')
     if (bounds === 'queue') expect(Object.keys(input.shape)).toContain('queue')
   })
 })

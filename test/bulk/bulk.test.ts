@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { sleep } from '../../src/clock/clock.ts'
-import type { BulkActionName } from '../../src/letter/bulk-action.ts'
+import type { FilterActionName } from '../../src/letter/bulk-action.ts'
 import { moveTable } from '../../src/letter/move-table.ts'
 import { states, type State } from '../../src/letter/letter.ts'
 import type { PlanOptions } from '../../src/bulk/plan-options.ts'
@@ -132,16 +132,71 @@ describe('a plan', () => {
     expect((await finish(bench, plan)).progress).toMatchObject({ succeeded: 3 })
     await bench.dlq.close()
   })
+
+  it('keeps its first approval', async () => {
+    const bench = await aQueue({ approval: { above: 0 } })
+    await parkLetters(bench, 1)
+    const plan = await bench.dlq.plan('archive', {}, by)
+    const approved = await bench.dlq.approve(plan.id, 'bob')
+    await bench.clock.advance(1000)
+    expect(await bench.dlq.approve(plan.id, 'eve')).toEqual(approved)
+    await expect(bench.dlq.approve(plan.id, 'ada')).rejects.toThrow('another person')
+    expect(await bench.dlq.bulkAction(plan.id)).toEqual(approved)
+    await bench.dlq.close()
+  })
+
+  it('is the same after it was approved and has run, but for its progress', async () => {
+    const bench = await aQueue({ approval: { above: 0 } })
+    await parkLetters(bench, 3)
+    const plan = await bench.dlq.plan('retry', { queue: 'orders' }, { ...by, rate: 100 })
+    await bench.dlq.approve(plan.id, 'bob')
+    await parkLetters(bench, 2)
+    bench.dlq.handle('orders', async () => {})
+    const { progress: _, state: __, approval: ___, ...fixed } = plan
+    expect(await finish(bench, plan)).toMatchObject({ ...fixed, progress: { succeeded: 3 } })
+    await bench.dlq.close()
+  })
+
+  it('that was cancelled during its approval is not approved', async () => {
+    const bench = await aQueue({ approval: { above: 0 } })
+    await parkLetters(bench, 1)
+    const { id } = await bench.dlq.plan('archive', {}, by)
+    const { records } = bench.store
+    const put = records.put.bind(records)
+    const results: string[] = []
+    records.put = async (kind, recordId, value, version) => {
+      records.put = put
+      await bench.dlq.cancel(id)
+      results.push(await put(kind, recordId, value, version))
+      return results[0] as 'written' | 'conflict'
+    }
+    await expect(bench.dlq.approve(id, 'bob')).rejects.toMatchObject({ code: 'ILLEGAL_MOVE' })
+    expect(results).toEqual(['conflict'])
+    const now = await bench.dlq.bulkAction(id)
+    expect(now).toMatchObject({ state: 'cancelled', approval: { above: 0 } })
+    expect(now.approval).not.toHaveProperty('by')
+    await bench.dlq.close()
+  })
 })
 
 describe('bad input', () => {
-  it.each<[string, BulkActionName, object, object, string]>([
-    ['an unknown action', 'explode' as BulkActionName, {}, {}, 'unknown bulk action "explode"'],
+  it.each<[string, FilterActionName, object, object, string]>([
+    ['an unknown action', 'explode' as FilterActionName, {}, {}, 'unknown bulk action "explode"'],
+    [
+      'an undo by filter',
+      'undo' as FilterActionName,
+      {},
+      {},
+      'undo has no filter: call planUndo with the id of the edit',
+    ],
     ['an unknown filter key', 'retry', { colour: 'red' }, {}, 'colour'],
     ['an unknown option', 'retry', {}, { speed: 1 }, 'unknown plan option "speed"'],
     ['a rate of 0', 'retry', {}, { rate: 0 }, 'plan option "rate"'],
     ['an option of another action', 'retry', {}, { to: 'x' }, 'belongs to replay'],
     ['a missing option', 'priority', {}, {}, 'priority needs the plan option priority'],
+    ['a number as start', 'retry', {}, { startAt: '5' }, '"startAt" must be a Date or an ISO-8601'],
+    ['a date that is none', 'retry', {}, { at: '2026-02-30T00:00:00Z' }, '"at" must be a Date or'],
+    ['a blank name', 'retry', {}, { by: ' ' }, '`by` must be a non-blank string'],
     ['a bad time window', 'retry', {}, { window: { from: '25:00', to: '1' } }, 'window'],
     [
       'a bad time zone',
@@ -190,6 +245,7 @@ describe('bad input', () => {
         () => dlq.approve(forged, 'bob'),
         () => dlq.results(forged),
         () => dlq.bulkAction(forged),
+        () => dlq.planUndo(forged, by),
       ]
       for (const call of calls)
         await expect(call()).rejects.toMatchObject({ code: 'ACTION_NOT_FOUND' })
@@ -210,7 +266,7 @@ describe('bad input', () => {
 })
 
 describe('an action', () => {
-  it.each<[BulkActionName, State, State, PlanOptions]>([
+  it.each<[FilterActionName, State, State, PlanOptions]>([
     ['resolve', 'parked', 'resolved', {}],
     ['park', 'exhausted', 'parked', {}],
     ['archive', 'resolved', 'archived', {}],
@@ -236,12 +292,18 @@ describe('an action', () => {
     await bench.dlq.close()
   })
 
-  it('removes letters', async () => {
+  it('removes letters, and emits their number and the person', async () => {
     const bench = await aQueue()
-    const ids = await parkLetters(bench, 3)
-    const done = await planAndFinish(bench, 'remove', { queue: 'orders' })
-    expect(done.progress).toMatchObject({ succeeded: 3 })
-    expect(await bench.store.get(ids)).toEqual([])
+    const [changed, ...ids] = await parkLetters(bench, 4)
+    await bench.dlq.archive(ids[0]!)
+    const plan = await bench.dlq.plan('remove', { ids: [changed!, ...ids] }, by)
+    await bench.dlq.note(changed!, 'it changed after the plan')
+    const done = await finish(bench, plan)
+    expect(done.progress).toMatchObject({ succeeded: 3, skipped: 1 })
+    expect(await bench.store.get([changed!, ...ids])).toMatchObject([{ id: changed }])
+    const removed = bench.eventsOf('removed')
+    expect(removed.map(({ count }) => count).toSorted((a, b) => a - b)).toEqual([1, 2])
+    expect(new Set(removed.map((event) => event.by))).toEqual(new Set(['ada']))
     await bench.dlq.close()
   })
 
@@ -369,7 +431,7 @@ describe('an action', () => {
 })
 
 describe('after a crash', () => {
-  it.each<BulkActionName>(['retry', 'archive', 'tag', 'remove'])(
+  it.each<FilterActionName>(['retry', 'archive', 'tag', 'remove'])(
     '%s acts on each letter once',
     async (action) => {
       const bench = await aQueue({}, crashingStore)

@@ -1,4 +1,4 @@
-import type { BulkAction, BulkActionName, BulkResult } from '../../src/letter/bulk-action.ts'
+import type { BulkAction, BulkResult, FilterActionName } from '../../src/letter/bulk-action.ts'
 import type { PlanOptions } from '../../src/bulk/plan-options.ts'
 import type { LetterFilter } from '../../src/letter/query.ts'
 import type { Store } from '../../src/store.ts'
@@ -7,8 +7,11 @@ import type { QueueBench } from '../a-queue.ts'
 
 export const by = { by: 'ada', reason: 'the bug is fixed' }
 
+/** A queue whose time the test controls. */
+type Driven = Pick<QueueBench, 'dlq' | 'clock'>
+
 /** Runs a planned action until it has nothing left to do. */
-export async function finish(bench: QueueBench, { id }: BulkAction): Promise<BulkAction> {
+export async function finish(bench: Driven, { id }: BulkAction): Promise<BulkAction> {
   const { dlq, clock } = bench
   dlq.start()
   if ((await dlq.bulkAction(id)).state === 'planned') await dlq.run(id)
@@ -21,15 +24,18 @@ export async function finish(bench: QueueBench, { id }: BulkAction): Promise<Bul
 }
 
 export async function planAndFinish(
-  bench: QueueBench,
-  action: BulkActionName,
+  bench: Driven,
+  action: FilterActionName,
   filter: LetterFilter,
   options: PlanOptions = {},
 ): Promise<BulkAction> {
   return finish(bench, await bench.dlq.plan(action, filter, { ...by, ...options }))
 }
 
-export async function resultsOf({ dlq }: QueueBench, { id }: BulkAction): Promise<BulkResult[]> {
+export async function resultsOf(
+  { dlq }: Pick<QueueBench, 'dlq'>,
+  { id }: BulkAction,
+): Promise<BulkResult[]> {
   return (await dlq.results(id, { limit: 1000 })).items
 }
 

@@ -50,7 +50,7 @@ describe('readFilter', () => {
     [['--priority', ''], 'unknown priority ""'],
     [
       ['--since', 'yesterday'],
-      '--since must be a duration such as 15m, 2h or 3d, or an ISO timestamp, got "yesterday"',
+      '--since must be a duration such as 15m, 2h or 3d, or an ISO-8601 time such as 2026-01-31T09:30:00Z, got "yesterday"',
     ],
     [['--until', '5'], '--until must be a duration'],
     [['--since', '2026-13-45'], '--since must be a duration'],

@@ -326,6 +326,24 @@ describe('replay', () => {
     await mailbox.close()
   })
 
+  it('follows the rules of the queue in the configuration', async () => {
+    const letters = [aLetter({ source }), aLetter({ source, queue: 'never' })]
+    const url = await aStoreFile(folder, letters)
+    const ids = letters.map(({ id }) => id)
+    const mail = `sqlite:${join(folder, `${systemClock.id()}.db`)}#requests`
+    const file = config(
+      'confirmReplayMs: 60000',
+      'queues: { never: { replay: never } }',
+      `mailboxes: { requests: '${mail}' }`,
+    )
+    const { out, err } = await redrive(['replay', ...ids, '--config', file, '--store', url])
+    expect(out).toBe(`${ids[0]}  orders  published again, waiting for confirmation\n`)
+    expect(err).toContain('option replay: never')
+    const shown = await redrive(['show', ids[0]!, '--store', url])
+    expect(shown.out).toContain('parked (replayed)')
+    expect(shown.out).toMatch(/replayed +waits for confirmation until \d{4}-/)
+  })
+
   it('exits with 6 when there is no replay route', async () => {
     const letters = [aLetter({ source }), aLetter()]
     const url = await aStoreFile(folder, letters)

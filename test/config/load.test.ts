@@ -228,6 +228,18 @@ templates: [llm-overloaded]
     expect(JSON.stringify(config.settings)).not.toMatch(/hidden|pw/)
   })
 
+  it('reports requireFix without the version of the application', () => {
+    const text = 'queues:\n  orders:\n    requireFix: true\n'
+    expect(problemsOf({ files: { 'redrive.yaml': text } })).toEqual([
+      'queues.orders.requireFix (redrive.yaml:3): compares versions: set app.version to the version of this application, such as 1.4.0',
+    ])
+    expect(loadYaml(`${text}app:\n  version: 1.4.0\n`).options).toMatchObject({
+      queues: { orders: { requireFix: true } },
+      app: { version: '1.4.0' },
+    })
+    expect(problemsOf({ env: { REDRIVE_REQUIRE_FIX: 'true' } })).toHaveLength(1)
+  })
+
   it('reports all problems at once', () => {
     const problems = problemsOf({
       files: { 'redrive.yaml': 'maxRetries: -1\nbreaker: { failures: 0, share: 2 }\nqueus: {}' },

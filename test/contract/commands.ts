@@ -239,14 +239,14 @@ const decideAllPicks = fc.record({
   move: fc.constantFrom<BulkMoveName>('retry', 'resolve', 'archive', 'park'),
 })
 
-/** A person makes one move on several letters, in versions that may be outdated. */
+/** A person makes one move on several letters, in versions that may be outdated or repeated. */
 const decideAll = steps('decideAll', decideAllPicks, async ({ tokens, move }, model, real) => {
-  const looked = tokens.flatMap((token) => pick(real.seen, token) ?? [])
-  const letters = [...new Map(looked.map((letter) => [letter.id, letter])).values()]
+  const letters = tokens.flatMap((token) => pick(real.seen, token) ?? [])
   const bulkMoves = bulkMovesFor(move, { at: toTimestamp(model.nowMs), actor: 'ada' })
-  const expected = letters.map(({ id, version }): ApplyResult => {
+  const expected = letters.map(({ id, version }, n): ApplyResult => {
     const state = model.get(id)?.state
-    const made = state && bulkMoves[state]
+    const isFirst = letters.findIndex((letter) => letter.id === id) === n
+    const made = state && isFirst ? bulkMoves[state] : undefined
     if (!made) return state ? 'conflict' : 'missing'
     return model.apply(structuredClone({ id, guard: { version }, ...made }))
   })

@@ -57,9 +57,11 @@ function tally(
         ? tags
         : key === 'group'
           ? [fingerprint]
-          : key === 'policy'
-            ? [policy.kind]
-            : [rest[key]]
+          : key === 'groupState'
+            ? [`${rest.state} ${fingerprint}`]
+            : key === 'policy'
+              ? [policy.kind]
+              : [rest[key]]
     for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
   }
   return counts

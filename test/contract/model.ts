@@ -1,12 +1,6 @@
 import { isActive, isOpen, type CountedAction, type DeadLetter } from '../../src/letter/letter.ts'
-import {
-  claim,
-  countsOf,
-  countsOfCapture,
-  occur,
-  withChange,
-  type Change,
-} from '../../src/letter/moves.ts'
+import { countsOf, countsOfCapture } from '../../src/letter/counts.ts'
+import { claim, occur, withChange, type Change } from '../../src/letter/moves.ts'
 import { ageingMs, rankOf } from '../../src/letter/order.ts'
 import { matches, sortKey, type LetterFilter, type Order } from '../../src/letter/query.ts'
 import { toMs, toTimestamp } from '../../src/letter/time.ts'

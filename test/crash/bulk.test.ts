@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { lacksPrivate } from '../servers/private.ts'
 import { crashBulk } from './bulk/crash.ts'
+import { crashUndo } from './bulk/undo.ts'
 
 const stores = [
   { store: 'sqlite', lacking: undefined },
@@ -21,4 +22,14 @@ describe('a bulk retry', () => {
         expect(result.action.progress).toMatchObject({ pending: 0, waiting: 0, skipped: 0 })
       },
     )
+})
+
+describe('a bulk edit and its undo', () => {
+  it('change each letter once despite kills', { timeout: 300_000 }, async () => {
+    const { edit, undo, kills, problems } = await crashUndo({ letters: 3000, kills: 3, seed: 5 })
+    expect(problems).toEqual([])
+    expect(kills).toBe(6)
+    for (const { progress } of [edit, undo])
+      expect(progress).toMatchObject({ succeeded: 3000, pending: 0 })
+  })
 })

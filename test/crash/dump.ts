@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/clock/clock.ts'
 import { connect } from '../../src/connect/store.ts'
 import type { CountedAction, DeadLetter } from '../../src/letter/letter.ts'
-import { countsOf, countsOfCapture } from '../../src/letter/moves.ts'
+import { countsOf, countsOfCapture } from '../../src/letter/counts.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import type { Store } from '../../src/store.ts'
 import type { Dump } from './verify.ts'
@@ -104,7 +104,7 @@ function countActions({ history }: DeadLetter): CountedAction[] {
   return history.flatMap((entry) =>
     entry.action === 'capture'
       ? countsOfCapture(entry.to!)
-      : countsOf({ action: entry.action, entry }),
+      : countsOf({ action: entry.action, set: {}, entry }),
   )
 }
 

@@ -18,7 +18,7 @@ export const states: State[] = [
 ]
 const reasons = (
   'permanent malformed no-handler never crash-loop max-hops expired replay-limit ' +
-  'dependency-failed operator retries-exhausted superseded'
+  'dependency-failed operator retries-exhausted superseded replayed'
 ).split(' ') as Reason[]
 const actions = (
   'capture occur claim resolve reschedule exhaust park release retry review edit replay archive ' +

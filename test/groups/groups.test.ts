@@ -4,6 +4,7 @@ import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
 import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
+import { passThrough } from '../../src/stores/pass-through.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter, fakeClock, type FakeClock } from '../../src/testing/index.ts'
 import { aQueue, forbidden, refused } from '../a-queue.ts'
@@ -163,6 +164,51 @@ describe('groups', () => {
     expect((await dlq.groups()).items).toHaveLength(2)
   })
 
+  it('are read with the same number of store calls for any number of groups', async () => {
+    const calls: string[] = []
+    const { dlq } = await aQueue({}, (clock) => {
+      const inner = memoryStore({ clock })
+      const list: Store['records']['list'] = (recordKind, query) => {
+        calls.push(`list ${recordKind}`)
+        return inner.records.list(recordKind, query)
+      }
+      const tally: Store['tally'] = (by, filter) => {
+        calls.push(`tally ${by}`)
+        return inner.tally(by, filter)
+      }
+      const get: Store['records']['get'] = (recordKind, id) => {
+        calls.push(`get ${recordKind}`)
+        return inner.records.get(recordKind, id)
+      }
+      return passThrough(inner, { tally, records: passThrough(inner.records, { get, list }) })
+    })
+    for (const word of ['disk', 'network', 'printer']) await enqueue(dlq, word)
+    await dlq.stop()
+    calls.length = 0
+    expect((await dlq.groups()).items).toHaveLength(3)
+    expect(calls).toEqual(['list group', 'tally group', 'tally groupState', 'list group-seen'])
+  })
+
+  it('are left out when they are also in queues other than those of `within`', async () => {
+    const { dlq, store } = await aQueue()
+    const inQueue = (fingerprint: string, queue: string): ReturnType<typeof aLetter> =>
+      aLetter({ fingerprint, queue })
+    await store.add([inQueue('one', 'a'), inQueue('two', 'a'), inQueue('two', 'b')])
+    await store.add([inQueue('three', 'b')])
+    const captured = await enqueue(dlq, 'disk')
+    const listed = async (within: string[]): Promise<string[]> =>
+      (await dlq.groups({ within })).items.map(({ fingerprint }) => fingerprint).sort()
+    expect(await listed(['a'])).toEqual(['one', captured].sort())
+    expect(await listed(['a', 'b'])).toEqual(['one', 'three', 'two', captured].sort())
+    expect(await listed([])).toEqual([])
+    expect(await dlq.group('two', { within: ['a'] })).toBeUndefined()
+    expect(await dlq.group('two', { within: ['a', 'b'] })).toMatchObject({ count: 2 })
+    await dlq.mergeGroups('one', ['three'], 'ada')
+    expect(await dlq.group('one', { within: ['a'] })).toBeUndefined()
+    for (const within of ['a', [1]])
+      await expect(dlq.groups({ within } as never)).rejects.toThrow('within must be an array')
+  })
+
   it('derive what they can from letters without a record', async () => {
     const { dlq, store } = await aQueue()
     const letter = aLetter({ fingerprint: 'imported', queue: 'mail' })
@@ -239,17 +285,17 @@ describe('groups', () => {
 
   it.each<[string, (dlq: DeadLetterQueue) => Promise<unknown>, string]>([
     ['resolve', (dlq) => dlq.resolveGroup('f', 'ada'), 'there is no group "f"'],
-    ['by', (dlq) => dlq.reopenGroup('f', ''), '`by` must be a non-empty string, got ""'],
+    ['by', (dlq) => dlq.reopenGroup('f', ''), '`by` must be a non-blank string, got ""'],
     [
       'key',
       (dlq) => dlq.resolveGroup('f', 'a', { version: '1' } as never),
       'unknown key "version"',
     ],
     ['count', (dlq) => dlq.ignoreGroup('f', 'a', { count: 0 }), '`count` must be a positive'],
-    ['until', (dlq) => dlq.ignoreGroup('f', 'a', { until: 'soon' }), '`until` must be an ISO-8601'],
-    ['note', (dlq) => dlq.noteGroup('f', 'a', 5 as never), '`text` must be a non-empty string'],
+    ['until', (dlq) => dlq.ignoreGroup('f', 'a', { until: 'soon' }), '`until` must be a Date or'],
+    ['note', (dlq) => dlq.noteGroup('f', 'a', 5 as never), '`note` must be a non-blank string'],
     ['others', (dlq) => dlq.mergeGroups('f', [], 'a'), 'there is no group "f"'],
-    ['group', (dlq) => dlq.group(5 as never), '`fingerprint` must be a non-empty string, got 5'],
+    ['group', (dlq) => dlq.group(5 as never), '`fingerprint` must be a non-blank string, got 5'],
     ['letter', (dlq) => dlq.explainGroup('x'), 'there is no letter x'],
   ])('reject bad input: %s', async (_, call, message) => {
     const { dlq } = await aQueue()

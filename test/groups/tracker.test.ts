@@ -5,7 +5,9 @@ import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { passThrough } from '../../src/stores/pass-through.ts'
 import { RedriveError } from '../../src/errors.ts'
-import { aQueue } from '../a-queue.ts'
+import { toTimestamp } from '../../src/letter/time.ts'
+import { fixed } from '../../src/policy/backoff.ts'
+import { aQueue, forbidden } from '../a-queue.ts'
 
 /** Without a stack, so that all have the same fingerprint. */
 function refused(): Error {
@@ -99,6 +101,61 @@ describe('the group tracker', () => {
       { fingerprint, change: 'regress', from: 'resolved', to: 'regressed', by: 'letters' },
     ])
     expect(eventsOf('group').map(({ change }) => change)).toEqual(['resolve'])
+  })
+
+  it('records a failed retry in the group of its new failure, without a store call', async () => {
+    const { dlq, store, clock } = await aQueue({
+      app: { host: 'web-2', version: '2.0.0' },
+      backoff: fixed(1000),
+    })
+    const captured = await DeadLetterQueue.open(store, { clock, backoff: fixed(1000) })
+    const { id, fingerprint: first } = await captured.enqueue({ type: 'a' }, refused())
+    dlq.handle('a', () => Promise.reject(forbidden()))
+    dlq.start()
+    await clock.advance(1000)
+    const failedAt = toTimestamp(clock.now())
+    expect(await store.records.list('group-seen')).toEqual([])
+    const { fingerprint } = (await dlq.get(id))!
+    expect(fingerprint).not.toBe(first)
+    expect(await dlq.group(fingerprint)).toMatchObject({
+      title: 'Error: Forbidden',
+      count: 1,
+      growth: 1,
+      firstSeen: failedAt,
+      lastSeen: failedAt,
+      hosts: [{ name: 'web-2', count: 1 }],
+      versions: [{ name: '2.0.0', count: 1 }],
+    })
+    await clock.advance(flushMs)
+    expect(await store.records.get('group-seen', fingerprint)).toBeDefined()
+    await dlq.close()
+  })
+
+  it('makes a resolved group regress when a retry fails with its failure', async () => {
+    const { dlq, clock, eventsOf } = await aQueue({
+      app: { version: '2.0.0' },
+      backoff: fixed(1000),
+    })
+    const error = forbidden()
+    const known = await dlq.enqueue({ type: 'a' }, error)
+    await dlq.resolveGroup(known.fingerprint, 'ada', { inVersion: '2.0.0' })
+    await dlq.enqueue({ type: 'a' }, refused())
+    dlq.handle('a', () => Promise.reject(error))
+    dlq.start()
+    await clock.advance(1000 + 2 * flushMs)
+    expect(await dlq.group(known.fingerprint)).toMatchObject({ status: 'regressed', count: 2 })
+    const changes = eventsOf('group').map(({ change, note }) => [change, note])
+    expect(changes.at(-1)).toEqual(['regress', 'in version 2.0.0'])
+    await dlq.close()
+  })
+
+  it('records a failure that fail() reports', async () => {
+    const { dlq, clock } = await aQueue()
+    const { id } = await dlq.enqueue({ type: 'a' }, refused())
+    await clock.advance(1000)
+    const { fingerprint } = await dlq.fail(id, forbidden())
+    const lastSeen = toTimestamp(clock.now())
+    expect(await dlq.group(fingerprint)).toMatchObject({ count: 1, growth: 1, lastSeen })
   })
 
   it('opens an ignored group when its limit is passed', async () => {

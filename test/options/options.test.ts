@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { operationNames, readOptions, readPolicy } from '../../src/options/options.ts'
+import { Policies } from '../../src/options/per-queue.ts'
 import { fixed } from '../../src/policy/backoff.ts'
 import type { Rule } from '../../src/policy/classify.ts'
 import { templates } from '../../src/policy/templates.ts'
@@ -39,6 +40,23 @@ describe('readOptions', () => {
     expect(readPolicy(undefinedFields as never)).toStrictEqual({ breaker })
   })
 
+  it('rejects requireFix without the version of the application', () => {
+    const why = 'compares versions: set app.version to the version of this application'
+    const expectInvalid = (read: () => unknown, option: string): void => {
+      expect(read).toThrow(expect.objectContaining({ code: 'INVALID_CONFIG' }) as Error)
+      expect(read).toThrow(`option "${option}" ${why}`)
+    }
+    expectInvalid(() => readOptions({ requireFix: true, app: { name: 'shop' } }), 'requireFix')
+    const queues = { mail: { requireFix: true }, orders: { requireFix: false } }
+    expectInvalid(() => readOptions({ queues }), 'queues.mail.requireFix')
+    const policies = new Policies(readOptions({}))
+    expectInvalid(() => policies.set('mail', { requireFix: true }), 'queues.mail.requireFix')
+    expect(policies.of('mail').requireFix).toBe(false)
+    const app = { version: '1.4.0' }
+    expect(readOptions({ queues, app })).toMatchObject({ requireFix: false, queues })
+    new Policies(readOptions({ app })).set('mail', { requireFix: true })
+  })
+
   it('checks the rules for edits and replays, for all queues and for one', () => {
     const payloadSchema = { type: 'object' }
     const mail = { lockedHeaders: ['auth'], payloadSchema, replay: 'never' } as const
@@ -51,6 +69,7 @@ describe('readOptions', () => {
       [{ payloadSchema: 'object' }, 'payloadSchema'],
       [{ lockedHeaders: 'auth' }, 'lockedHeaders'],
       [{ replay: 'always' }, 'replay'],
+      [{ requireFix: 'yes' }, 'requireFix'],
     ] as const) {
       expect(() => readOptions(policy as never)).toThrow(why)
       expect(() => readOptions({ queues: { mail: policy } } as never)).toThrow(why)

@@ -40,6 +40,30 @@ async function aSlowStore(
 
 const states = async ({ dlq }: QueueBench) => (await dlq.stats()).states
 
+/** Two letters have run, two run until `finish`, and two wait for a slot. */
+async function withWaitingLetters(): Promise<
+  QueueBench & { runs: () => number; finish: () => void }
+> {
+  const { promise, resolve } = deferred()
+  let runs = 0
+  const bench = await aSlowStore(
+    ({ clock }) =>
+      () =>
+        ++runs <= 2 ? sleep(clock, 1) : promise,
+  )
+  await bench.clock.advance(1 + 3 * claimMs)
+  return { ...bench, runs: () => runs, finish: () => resolve() }
+}
+
+/** Advances until all letters are resolved. At most two of them are claimed at any time. */
+async function expectNoClaimsAhead(bench: QueueBench): Promise<void> {
+  for (let ms = 0; ms < 40 * claimMs; ms++) {
+    await bench.clock.advance(1)
+    expect((await states(bench)).retrying).toBeLessThanOrEqual(2)
+  }
+  expect(await states(bench)).toMatchObject({ resolved: 8 })
+}
+
 describe('claiming ahead', () => {
   it('claims the next letters while runs that are shorter than claims go on', async () => {
     const bench = await aSlowStore(
@@ -64,11 +88,7 @@ describe('claiming ahead', () => {
         () =>
           sleep(clock, 2 * claimMs),
     )
-    for (let ms = 0; ms < 40 * claimMs; ms++) {
-      await bench.clock.advance(1)
-      expect((await states(bench)).retrying).toBeLessThanOrEqual(2)
-    }
-    expect(await states(bench)).toMatchObject({ resolved: 8 })
+    await expectNoClaimsAhead(bench)
     await bench.dlq.close()
   })
 
@@ -79,50 +99,32 @@ describe('claiming ahead', () => {
           sleep(clock, 1),
       { concurrency: {} },
     )
-    for (let ms = 0; ms < 40 * claimMs; ms++) {
-      await bench.clock.advance(1)
-      expect((await states(bench)).retrying).toBeLessThanOrEqual(2)
-    }
-    expect(await states(bench)).toMatchObject({ resolved: 8 })
+    await expectNoClaimsAhead(bench)
     await bench.dlq.close()
   })
 
   it('releases letters that waited for a slot longer than a poll, uncounted', async () => {
-    const go = deferred()
-    let runs = 0
-    const bench = await aSlowStore(
-      ({ clock }) =>
-        () =>
-          ++runs <= 2 ? sleep(clock, 1) : go.promise,
-    )
-    await bench.clock.advance(1 + 3 * claimMs)
+    const bench = await withWaitingLetters()
     expect(await states(bench)).toMatchObject({ resolved: 2, retrying: 4, pending: 2 })
-    expect(runs).toBe(4)
+    expect(bench.runs()).toBe(4)
     await bench.clock.advance(pollMs)
     expect(await states(bench)).toMatchObject({ resolved: 2, retrying: 2, pending: 4 })
     const { items } = await bench.dlq.find({ state: 'pending' })
     expect(items.map(({ retries }) => retries)).toEqual([0, 0, 0, 0])
-    go.resolve()
+    bench.finish()
     await bench.clock.advance(pollMs)
     expect(await states(bench)).toMatchObject({ resolved: 8 })
     await bench.dlq.close()
   })
 
   it('releases letters that wait when it stops, and runs none of them', async () => {
-    const go = deferred()
-    let runs = 0
-    const bench = await aSlowStore(
-      ({ clock }) =>
-        () =>
-          ++runs <= 2 ? sleep(clock, 1) : go.promise,
-    )
-    await bench.clock.advance(1 + 3 * claimMs)
+    const bench = await withWaitingLetters()
     const stopped = bench.dlq.stop()
     await bench.clock.advance(claimMs)
-    go.resolve()
+    bench.finish()
     await bench.clock.advance(claimMs)
     await stopped
-    expect(runs).toBe(4)
+    expect(bench.runs()).toBe(4)
     expect(await states(bench)).toMatchObject({ resolved: 4, retrying: 0, pending: 4 })
     await bench.dlq.close()
   })

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { createClient, type Client } from '../../src/api/client.ts'
+import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { Idempotency } from '../../src/server/idempotency.ts'
 import { createServer } from '../../src/server/server.ts'
@@ -33,7 +34,8 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
   const errors: unknown[] = []
   const idempotency = new Idempotency(store, clock)
   const onError = (error: unknown): unknown => errors.push(error)
-  const app = createServer({ dlq, tokens, idempotency, version: '0', onError })
+  const app = createServer({ dlq, tokens, idempotency, clock, version: '0', onError })
+  checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {
     const rights = given.permissions ? {} : { role: 'admin' as const }
@@ -55,4 +57,29 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
       await dlq.close()
     },
   }
+}
+
+export async function readAll<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
+/** Every JSON response must match the strict schema of its endpoint: otherwise it is an error. */
+function checkOutputs(app: FastifyInstance): void {
+  const endpointOfRoute = new Map(
+    endpointNames
+      .map(endpointOf)
+      .filter(({ stream }) => !stream)
+      .map((endpoint) => {
+        return [`${endpoint.method} ${endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1')}`, endpoint]
+      }),
+  )
+  app.addHook('onSend', async (request, reply, payload) => {
+    const endpoint = endpointOfRoute.get(`${request.method} ${request.routeOptions.url}`)
+    const type = String(reply.getHeader('content-type'))
+    if (endpoint && type.startsWith('application/json'))
+      endpoint.output.parse(JSON.parse(payload as string))
+    return payload
+  })
 }

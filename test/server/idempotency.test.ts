@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { CallOptions } from '../../src/api/client.ts'
+import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { aServer, type TestServer } from './a-server.ts'
+import { examples } from './examples.ts'
 
 let server: TestServer
 
@@ -13,6 +16,11 @@ afterEach(async () => {
 })
 
 const error = { message: 'no' }
+
+const keyed = endpointNames.filter((name) => {
+  const { method, permission, body, secret } = endpointOf(name)
+  return method !== 'GET' && permission !== 'public' && body !== 'lines' && !secret
+})
 const dayMs = 24 * 3_600_000
 
 async function aLetter(): Promise<string> {
@@ -31,6 +39,19 @@ describe('Idempotency-Key', () => {
     const first = await client.capture({ queue: 'a', json: 1, error }, key)
     expect(await client.capture({ queue: 'a', json: 1, error }, key)).toEqual(first)
     expect(await count()).toBe(1)
+  })
+
+  it.each(keyed)('repeats the response of %s', async (name) => {
+    const client = await server.client()
+    const input = await examples[name].input(server)
+    const call = client[name] as (input: object, options: CallOptions) => Promise<unknown>
+    const send = (): Promise<unknown> =>
+      call(input, { idempotencyKey: 'key' }).catch((problem: unknown) => problem)
+    const first = await send()
+    const again = await send()
+    // A letter that is gone is repeated without its content.
+    if (name === 'removeLetter') expect(again).toMatchObject({ ...input, hidden: true })
+    else expect(again).toEqual(first)
   })
 
   it('belongs to one caller and one request', async () => {
@@ -60,6 +81,25 @@ describe('Idempotency-Key', () => {
         expect(one.reason).toMatchObject({ problem: { status: 409, code: 'KEY_IN_USE' } })
     expect(settled.some(({ status }) => status === 'fulfilled')).toBe(true)
     expect(await count()).toBe(1)
+  })
+
+  it('does not keep the secret of a token: a repeated request is a conflict', async () => {
+    const client = await server.client()
+    const notKept = { problem: { status: 409, code: 'RESPONSE_NOT_KEPT', retry: false } }
+    const input = { name: 'ci', permissions: ['admin' as const] }
+    const created = await client.createToken(input, { idempotencyKey: 'create' })
+    const { id } = created.info
+    const rotated = await client.rotateToken({ id }, { idempotencyKey: 'rotate' })
+    const before = await server.tokens.list()
+    await expect(client.createToken(input, { idempotencyKey: 'create' })).rejects.toMatchObject(
+      notKept,
+    )
+    await expect(client.rotateToken({ id }, { idempotencyKey: 'rotate' })).rejects.toMatchObject(
+      notKept,
+    )
+    expect(await server.tokens.list()).toEqual(before)
+    const records = JSON.stringify(await server.store.records.list('idempotency'))
+    for (const { token } of [created, rotated]) expect(records).not.toContain(token)
   })
 
   it('repeats a letter that was removed, without content', async () => {

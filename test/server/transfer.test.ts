@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { aServer, type TestServer } from './a-server.ts'
+import { aServer, readAll, type TestServer } from './a-server.ts'
 
 let server: TestServer
 
@@ -16,12 +16,6 @@ afterEach(async () => {
 async function fill(count: number, queue = 'a', payload: unknown = { card: '4111' }) {
   const failure = { operation: { type: queue, payload }, error: new Error('no') }
   return server.dlq.enqueueAll(Array.from({ length: count }, () => failure))
-}
-
-async function readAll<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = []
-  for await (const item of items) all.push(item)
-  return all
 }
 
 describe('export and import over HTTP', () => {

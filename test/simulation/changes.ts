@@ -1,6 +1,7 @@
 import type { DeadLetter } from '../../src/letter/letter.ts'
 import { isLegal, moveTable, type Move } from '../../src/letter/move-table.ts'
-import { countsOf, withChange, type Change } from '../../src/letter/moves.ts'
+import { countsOf } from '../../src/letter/counts.ts'
+import { withChange, type Change } from '../../src/letter/moves.ts'
 import { matches, type LetterFilter } from '../../src/letter/query.ts'
 import { toMs } from '../../src/letter/time.ts'
 import type { ApplyResult } from '../../src/store.ts'

@@ -5,7 +5,7 @@ import {
   type DeadLetter,
   type Payload,
 } from '../../src/letter/letter.ts'
-import { countsOfCapture } from '../../src/letter/moves.ts'
+import { countsOfCapture } from '../../src/letter/counts.ts'
 import type { Store, Total } from '../../src/store.ts'
 import { isDone, ExpectedLetters, type ExpectedLetter } from './expected-letters.ts'
 import type { Setup } from './settings.ts'

@@ -116,6 +116,7 @@ async function checkStatistics(system: System): Promise<void> {
 function valuesOf(letter: DeadLetter, key: TallyKey): string[] {
   if (key === 'tag') return [...new Set(letter.tags)]
   if (key === 'group') return [letter.fingerprint]
+  if (key === 'groupState') return [`${letter.state} ${letter.fingerprint}`]
   if (key === 'policy' || key === 'source') return [letter[key].kind]
   return [letter[key]]
 }

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { bulkMovesFor } from '../../src/letter/bulk-moves.ts'
-import { applyEach, canApplyAtOnce } from '../../src/stores/apply-each.ts'
+import { applyEach, applyToDistinct } from '../../src/stores/apply-each.ts'
+import type { ApplyResult } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aLetter } from '../../src/testing/index.ts'
 
@@ -17,14 +18,18 @@ it('applyEach returns the results of more letters than one page in order', async
   await store.close()
 })
 
-const [one, other] = [aLetter(), aLetter()]
-
-it.each([
-  { letters: [], expected: true },
-  { letters: [one, other], expected: true },
-  { letters: [one, other, one], expected: false },
-  { letters: [one, { ...one, version: 2 }], expected: false },
-  { letters: [one, { ...other, id: 'order-1' }], expected: false },
-])('canApplyAtOnce of $letters.length letters is $expected', ({ letters, expected }) => {
-  expect(canApplyAtOnce(letters)).toBe(expected)
+it.each<[string, number[], ApplyResult[]]>([
+  ['distinct letters', [0, 1], ['written', 'written']],
+  ['a letter twice', [0, 1, 0], ['written', 'written', 'conflict']],
+  ['a missing letter twice', [2, 2], ['missing', 'missing']],
+  ['no letter', [], []],
+])('applyToDistinct passes on each letter once: %s', async (_, positions, expected) => {
+  const letters = [aLetter(), aLetter(), aLetter()]
+  const list = positions.map((position, n) => ({ ...letters[position]!, version: n + 1 }))
+  const results = await applyToDistinct(list, async (distinct) => {
+    const ids = distinct.map(({ id }) => id)
+    expect(ids).toEqual([...new Set(ids)])
+    return distinct.map(({ id }) => (id === letters[2]!.id ? 'missing' : 'written'))
+  })
+  expect(results).toEqual(expected)
 })

@@ -2,12 +2,10 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
 import { edit, type Change } from '../../src/letter/moves.ts'
 import { decodePayload, encodePayload } from '../../src/letter/payload.ts'
-import { MainLoop } from '../../src/loops/main-loop.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
 import type { Mailbox, Message } from '../../src/mailbox.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
-import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import type { Store } from '../../src/store.ts'
@@ -16,6 +14,7 @@ import { returnToSource } from '../../src/taps/return-to-source.ts'
 import type { ReturnedLetter } from '../../src/taps/tap.ts'
 import { refused } from '../a-queue.ts'
 import { mailboxKinds } from '../faults/mailbox-kinds.ts'
+import { deadLetterOne } from '../loops/dead-letter-one.ts'
 import { aForeignLetter } from '../taps/a-foreign-letter.ts'
 
 const cleanups: (() => Promise<unknown>)[] = []
@@ -30,21 +29,6 @@ async function open(
   const dlq = await DeadLetterQueue.open(store, options)
   cleanups.push(() => dlq.close())
   return dlq
-}
-
-/** Runs a loop that dead-letters one message, and returns its letter. */
-async function deadLetterOne(dlq: DeadLetterQueue, requests: Mailbox): Promise<DeadLetter> {
-  let letter: DeadLetter | undefined
-  const off = dlq.on('captured', (event) => (letter = event.letter))
-  await new MainLoop({
-    requests,
-    process: () => {
-      throw new Error('no such customer')
-    },
-    dlq: { to: dlq.deadLetters(), policy: new DLQPolicy({ maxDeliveryCount: 1 }) },
-  }).run({ maxIterations: 1 })
-  off()
-  return letter!
 }
 
 async function receiveOne(mailbox: Mailbox): Promise<Message> {

@@ -59,7 +59,7 @@ export const systemEndpoints = {
     tag: 'Queues',
     summary: 'Lists the queues whose letters do not run until a person resumes them.',
     permission: 'letter:read',
-    bounds: 'filter',
+    bounds: 'queues',
     input: nothing,
     output: z.array(pausedQueue),
   }),

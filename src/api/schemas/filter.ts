@@ -1,14 +1,16 @@
 import { z } from 'zod'
 import { categories, priorities, reasons, states } from '../../letter/letter.ts'
 import type { LetterFilter } from '../../letter/query.ts'
+import { isTimestamp } from '../../letter/time.ts'
 
-const oneOrMore = <T extends z.ZodType>(one: T): z.ZodUnion<readonly [T, z.ZodArray<T>]> =>
+export const oneOrMore = <T extends z.ZodType>(one: T): z.ZodUnion<readonly [T, z.ZodArray<T>]> =>
   z.union([one, z.array(one).max(1000)])
 
 const text = z.string().min(1).max(1000)
-export const timestamp = z.iso
-  .datetime({ error: 'must be a timestamp such as 2026-01-01T00:00:00.000Z' })
-  .describe('A timestamp such as 2026-01-01T00:00:00.000Z.')
+export const timestamp = z
+  .string()
+  .refine(isTimestamp, 'must be a timestamp such as 2026-01-01T00:00:00.000Z')
+  .meta({ format: 'date-time' })
 export const letterId = z.string().min(1).max(200).describe('The id of a letter.')
 
 /** The fields of a filter. All given fields must match; a list matches any of its values. */
@@ -42,7 +44,7 @@ export const filterShape = {
   dependent: z.boolean().optional().describe('True: the letter still waits for its dependencies.'),
 } satisfies { [K in keyof LetterFilter]-?: z.ZodType<LetterFilter[K]> }
 
-const filterSchema = z.strictObject(filterShape)
+export const filterSchema = z.strictObject(filterShape)
 export type FilterInput = z.infer<typeof filterSchema>
 
 /** Fields of a filter whose result tells what payloads and errors contain. */

@@ -16,24 +16,25 @@ const payloadView = payloadFacts.extend({
 })
 export type PayloadView = z.infer<typeof payloadView>
 
-const hidden = z
+/** Says that a view is incomplete. */
+export const contentHidden = z
   .literal(true)
   .exactOptional()
   .describe(
-    'The caller may not read content: payload, headers, metadata and error text are left out.',
+    'The caller may not read content: payloads, headers, metadata, error text and notes are left out.',
   )
 
 /** A letter with its payload and its history. */
 export const letterView = letterSchema
   .omit({ payload: true })
-  .extend({ payload: payloadView, hidden })
+  .extend({ payload: payloadView, hidden: contentHidden })
   .meta({ id: 'Letter' })
 export type LetterView = z.infer<typeof letterView>
 
 /** A letter of a list. */
 export const summaryView = letterSchema
   .omit({ payload: true, history: true })
-  .extend({ payload: payloadFacts, hidden })
+  .extend({ payload: payloadFacts, hidden: contentHidden })
   .meta({ id: 'LetterSummary' })
 export type SummaryView = z.infer<typeof summaryView>
 

@@ -2,19 +2,26 @@ import { readFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import { RedriveError } from '../../errors.ts'
 import {
-  bulkActionNames,
+  filterActionNames,
   noProgress,
   type BulkAction,
-  type BulkActionName,
   type BulkResult,
+  type FilterActionName,
   type Outcome,
 } from '../../letter/bulk-action.ts'
 import type { ResultsQuery } from '../../bulk/bulk.ts'
-import type { PlanOptions } from '../../bulk/plan-options.ts'
+import type { PlanOptions, UndoOptions } from '../../bulk/plan-options.ts'
 import { priorities, type Priority } from '../../letter/letter.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
-import { formatActions, formatDone, formatPlan, outcomeStyle } from '../bulk-format.ts'
+import {
+  formatActions,
+  formatDone,
+  formatPlan,
+  formatPlanned,
+  outcomeStyle,
+} from '../bulk-format.ts'
 import { followAction } from '../bulk-progress.ts'
+import { confirmPlan } from '../filter-action.ts'
 import { addFilterOptions, collect, readFilter, readFutureTime, readLimit } from '../filter.ts'
 import type { FilterOptions } from '../filter.ts'
 import { withQueue, type ConfigOptions, type GlobalOptions, type OpenedQueue } from '../open.ts'
@@ -28,13 +35,13 @@ Examples:
   redrive bulk plan retry --queue charge-card --canary
   redrive bulk run 0199e3f2                   with progress; Ctrl-C pauses it
   redrive bulk results 0199e3f2 --outcome failed
+  redrive bulk undo 0199e3f2 --reason "the patch was wrong"
   redrive bulk plan remove --state archived --until 90d --reason "audit is over"
 
 A plan fixes the letters: those that change before the action reaches them are
 skipped. This process and all workers of the store can run a planned action.`
 
-interface PlanCommandOptions extends ConfigOptions, FilterOptions {
-  all?: boolean
+interface LimitOptions {
   by?: string
   reason?: string
   rate?: string
@@ -42,6 +49,10 @@ interface PlanCommandOptions extends ConfigOptions, FilterOptions {
   canary?: true | string
   startAt?: string
   window?: string
+}
+
+interface PlanCommandOptions extends ConfigOptions, FilterOptions, LimitOptions {
+  all?: boolean
   at?: string
   to?: string
   newPriority?: Priority
@@ -56,6 +67,7 @@ export function addBulk(program: Command): void {
     .description('plan, run and follow actions on many letters')
     .addHelpText('after', examples)
   addPlan(bulk)
+  addUndo(bulk)
   addRun(bulk, 'run', 'run a planned action, and show its progress', (dlq, id) => dlq.run(id))
   addRun(bulk, 'resume', 'continue an action that was paused or stopped', (dlq, id) =>
     dlq.resume(id),
@@ -75,24 +87,20 @@ export function addBulk(program: Command): void {
 function addPlan(bulk: Command): void {
   const command = bulk
     .command('plan')
-    .argument('<action>', bulkActionNames.join(', '))
+    .argument('<action>', filterActionNames.join(', '))
     .description('fix the letters of an action and show what it would do')
-  addConfigOptions(addFilterOptions(command))
-    .option('-a, --all', 'all letters in a state that allows the action')
-    .option('--by <name>', 'your name, for the history')
-    .option('--reason <text>', 'why; required for remove and resolve')
-    .option('--rate <number>', 'letters per second')
-    .option('--concurrency <number>', 'letters that may wait for their outcome at the same time')
-    .option('--canary [share]', 'act on 1, 10, 100, … letters; stop if more fail (default: 0.05)')
-    .option('--start-at <when>', 'not before: in 15m, 2h, or at an ISO timestamp')
-    .option('--window <from-to>', 'only at this time of day in UTC, such as 22:00-06:00')
+  addConfigOptions(addFilterOptions(command)).option(
+    '-a, --all',
+    'all letters in a state that allows the action',
+  )
+  addLimitOptions(command, 'why; required for remove, resolve and edit')
     .option('--at <when>', 'retry: when the letters become due')
     .option('--to <mailbox>', 'replay: another mailbox')
     .addOption(new Option('--new-priority <priority>', 'priority: the new one').choices(priorities))
     .option('--add-tag <tag>', 'tag: may be repeated', collect)
     .option('--remove-tag <tag>', 'tag: may be repeated', collect)
     .option('--patch <file>', 'edit: a file with a JSON Patch (RFC 6902) of the payloads')
-    .action((name: BulkActionName, _, self: Command) => {
+    .action((name: FilterActionName, _, self: Command) => {
       const options = self.optsWithGlobals<PlanCommandOptions>()
       return useQueue(options, async ({ dlq, clock }) => {
         const filter = readFilter(options, clock.now())
@@ -107,9 +115,19 @@ function addPlan(bulk: Command): void {
     })
 }
 
-function readPlanOptions(options: PlanCommandOptions, nowMs: number): PlanOptions {
-  const { reason, rate, concurrency, canary, startAt, window, at, to, newPriority } = options
-  const { addTag: addTags, removeTag: removeTags } = options
+function addLimitOptions(command: Command, reason: string): Command {
+  return command
+    .option('--by <name>', 'your name, for the history')
+    .option('--reason <text>', reason)
+    .option('--rate <number>', 'letters per second')
+    .option('--concurrency <number>', 'letters that may wait for their outcome at the same time')
+    .option('--canary [share]', 'act on 1, 10, 100, … letters; stop if more fail (default: 0.05)')
+    .option('--start-at <when>', 'not before: in 15m, 2h, or at an ISO timestamp')
+    .option('--window <from-to>', 'only at this time of day in UTC, such as 22:00-06:00')
+}
+
+function readLimitOptions(options: LimitOptions, nowMs: number): UndoOptions {
+  const { reason, rate, concurrency, canary, startAt, window } = options
   return {
     by: options.by ?? userName(),
     ...(reason === undefined ? {} : { reason }),
@@ -120,6 +138,13 @@ function readPlanOptions(options: PlanCommandOptions, nowMs: number): PlanOption
       : { canary: canary === true ? true : { maxFailureShare: Number(canary) } }),
     ...(startAt === undefined ? {} : { startAt: readFutureTime('--start-at', startAt, nowMs) }),
     ...(window === undefined ? {} : { window: readWindow(window) }),
+  }
+}
+
+function readPlanOptions(options: PlanCommandOptions, nowMs: number): PlanOptions {
+  const { at, to, newPriority, addTag: addTags, removeTag: removeTags } = options
+  return {
+    ...readLimitOptions(options, nowMs),
     ...(at === undefined ? {} : { at: readFutureTime('--at', at, nowMs) }),
     ...(to === undefined ? {} : { to }),
     ...(newPriority === undefined ? {} : { priority: newPriority }),
@@ -147,6 +172,42 @@ function readWindow(text: string): { from: string; to: string } {
     'INVALID_INPUT',
     `--window must be two times such as 22:00-06:00, got "${text}"`,
   )
+}
+
+interface UndoCommandOptions extends ConfigOptions, LimitOptions {
+  yes?: boolean
+}
+
+function addUndo(bulk: Command): void {
+  const command = bulk
+    .command('undo')
+    .argument('<id>', 'id of a bulk edit, or its beginning')
+    .description('restore the payloads that a bulk edit has changed')
+  addLimitOptions(addConfigOptions(command), 'why; required')
+    .option('-y, --yes', 'do not ask for confirmation')
+    .action((given: string, _, self: Command) => {
+      const options = self.optsWithGlobals<UndoCommandOptions>()
+      return useQueue(options, (opened) => undoEdit(opened, given, options))
+    })
+}
+
+/** Plans the undo of a bulk edit, asks for confirmation, and runs it in this process. */
+async function undoEdit(
+  opened: OpenedQueue,
+  given: string,
+  options: UndoCommandOptions,
+): Promise<void> {
+  const { dlq, clock } = opened
+  const editId = await resolveAction(dlq, given)
+  const plan = await dlq.planUndo(editId, readLimitOptions(options, clock.now()))
+  if (plan.approval) return printEither(options, plan, formatPlan(plan))
+  if (!options.json) process.stdout.write(formatPlanned(plan))
+  if (!options.yes && !(await confirmPlan(opened, plan)))
+    return void process.stdout.write('Nothing was changed.\n')
+  const done = await followAction(opened, () => dlq.run(plan.id), 'finished')
+  printEither(options, done, formatDone(done))
+  const { failed, skipped } = done.progress
+  if (failed + skipped > 0 || done.state === 'stopped') process.exitCode ??= 1
 }
 
 function addRun(
@@ -276,7 +337,7 @@ function formatResults(items: readonly BulkResult[]): string {
   return `${lines.join('\n')}\n`
 }
 
-/** Opens the queue with the mailboxes of the configuration, for replays. */
+/** Opens the queue with the mailboxes and the rules of the configuration. */
 function useQueue<T>(options: ConfigOptions, use: (opened: OpenedQueue) => Promise<T>): Promise<T> {
   return withQueue(options, use, () => replayOptions(options))
 }

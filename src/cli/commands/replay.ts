@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
-import type { QueueOptions } from '../../options/options.ts'
+import { withoutUndefined } from '../../check/keys.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
+import type { QueueOptions, QueuePolicy } from '../../options/options.ts'
 import { addLetterAction } from '../letter-action.ts'
 import type { ConfigOptions } from '../open.ts'
 import { addConfigOptions } from './config.ts'
@@ -8,7 +10,7 @@ export function addReplay(program: Command): void {
   const command: Command = addLetterAction(program, {
     name: 'replay',
     description: 'publish letters to their source mailbox again',
-    outcome: ({ state }) => (state === 'parked' ? 'parked at the replay limit' : 'published again'),
+    outcome: describeOutcome,
     queueOptions: replayOptions,
     run: (dlq, id, by) => {
       const { to } = command.opts<{ to?: string }>()
@@ -25,22 +27,58 @@ export function addReplay(program: Command): void {
   )
 }
 
-/** The mailboxes and the replay limit of the configuration. */
+function describeOutcome({ state, reason }: Pick<DeadLetter, 'state' | 'reason'>): string {
+  if (state !== 'parked') return 'published again'
+  return reason === 'replayed'
+    ? 'published again, waiting for confirmation'
+    : 'parked at the replay limit'
+}
+
+/** The mailboxes, the replay limit and the rules of the configuration. */
 export async function replayOptions(options: ConfigOptions): Promise<QueueOptions> {
+  const configured = await readConfigured(options)
+  const { mailboxes, maxReplays } = configured
+  return {
+    ...rulesOf(configured),
+    ...(mailboxes === undefined ? {} : { mailboxes }),
+    ...(maxReplays === undefined ? {} : { maxReplays }),
+  }
+}
+
+/** The rules for edits, replays, retries and approvals of the configuration. */
+export async function ruleOptions(options: ConfigOptions): Promise<QueueOptions> {
+  return rulesOf(await readConfigured(options))
+}
+
+async function readConfigured(options: ConfigOptions): Promise<QueueOptions> {
   const [{ examineConfig }, { invalidConfig }, { sourcesOf }] = await Promise.all([
     import('../../config/load.ts'),
     import('../../config/problems.ts'),
     import('../check-config.ts'),
   ])
   const examined = examineConfig(sourcesOf(options))
-  if ('config' in examined) return pickReplayOptions(examined.config.options)
+  if ('config' in examined) return examined.config.options
   if (examined.options === undefined) throw invalidConfig(examined.problems)
-  return pickReplayOptions(examined.options)
+  return examined.options
 }
 
-function pickReplayOptions({ mailboxes, maxReplays }: QueueOptions): QueueOptions {
+function rulesOf({ app, approval, queues = {}, ...all }: QueueOptions): QueueOptions {
   return {
-    ...(mailboxes === undefined ? {} : { mailboxes }),
-    ...(maxReplays === undefined ? {} : { maxReplays }),
+    ...repairRulesOf(all),
+    ...(app === undefined ? {} : { app }),
+    ...(approval === undefined ? {} : { approval }),
+    queues: Object.fromEntries(
+      Object.entries(queues).map(([name, policy]) => [name, repairRulesOf(policy)]),
+    ),
   }
+}
+
+function repairRulesOf({
+  lockedHeaders,
+  payloadSchema,
+  replay,
+  confirmReplayMs,
+  requireFix,
+}: QueuePolicy): QueuePolicy {
+  return withoutUndefined({ lockedHeaders, payloadSchema, replay, confirmReplayMs, requireFix })
 }

@@ -5,6 +5,8 @@ import type { State } from '../../letter/letter.ts'
 import { addLetterAction } from '../letter-action.ts'
 import { readFutureTime } from '../filter.ts'
 import { describeMissingWorkers } from '../live-workers.ts'
+import { addConfigOptions } from './config.ts'
+import { ruleOptions } from './replay.ts'
 
 /** The outcome of a run. */
 const outcomesOfRun: Partial<Record<State, string>> = {
@@ -20,6 +22,7 @@ export function addRetry(program: Command): void {
       if (!wait) return at === undefined ? 'due now' : `due at ${String(at)}`
       return outcomesOfRun[state] ?? state
     },
+    queueOptions: ruleOptions,
     run: async (dlq, id, by) => {
       const options = retryOptions()
       const letter = await dlq.retry(id, by, options)
@@ -36,7 +39,7 @@ export function addRetry(program: Command): void {
     finalNote: async (opened, queues) =>
       retryOptions().wait ? undefined : describeMissingWorkers(opened, queues),
   })
-  command
+  addConfigOptions(command)
     .option('--at <when>', 'retry later: in 30s, 15m, 2h, 3d, or at an ISO timestamp')
     .option(
       '--wait',

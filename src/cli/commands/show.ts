@@ -10,6 +10,7 @@ import type {
   Source,
 } from '../../letter/letter.ts'
 import { viewPayload } from '../../letter/payload-view.ts'
+import { confirmedAt } from '../../letter/replay-confirmation.ts'
 import { toMs } from '../../letter/time.ts'
 import { formatAsTest } from '../letter-as-test.ts'
 import { resolveId } from '../letter-ids.ts'
@@ -118,6 +119,7 @@ function formatLetter(letter: DeadLetter, nowMs: number, maxChars: number): stri
 function listFacts(letter: DeadLetter, nowMs: number): [name: string, value: string][] {
   const formatTime = (at: string): string => `${at} (${formatRelativeTime(toMs(at), nowMs)})`
   const { retries, maxRetries, attempts, review, lease, dependsOn, metadata, tags } = letter
+  const confirmAt = confirmedAt(letter)
   const rows: [string, string | undefined][] = [
     ['corrupt', letter.corrupt],
     ['queue', letter.queue],
@@ -134,6 +136,10 @@ function listFacts(letter: DeadLetter, nowMs: number): [name: string, value: str
     ['captured', formatTime(letter.deadLetteredAt)],
     ['app', letter.app && formatApp(letter.app)],
     ['due', letter.state === 'pending' && letter.retryAt ? formatTime(letter.retryAt) : undefined],
+    [
+      'replayed',
+      confirmAt === undefined ? undefined : `waits for confirmation until ${formatTime(confirmAt)}`,
+    ],
     [
       'running',
       lease

@@ -55,7 +55,7 @@ export async function runDemo(options: DemoOptions): Promise<void> {
 }
 
 /** Options of a production worker, but with seconds instead of minutes. */
-function demoOptions(clock: Clock) {
+export function demoOptions(clock: Clock) {
   return {
     clock,
     worker: `demo-${process.pid}`,

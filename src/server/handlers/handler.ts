@@ -1,4 +1,6 @@
 import type { EndpointName, IsStream, OutputOf, ReadInputOf } from '../../api/endpoints.ts'
+import type { BulkAction } from '../../letter/bulk-action.ts'
+import type { GroupDetail } from '../../letter/group.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import type { Caller } from '../caller.ts'
@@ -11,6 +13,10 @@ export interface Context {
   caller: Caller
   /** The letter of the input, for endpoints whose bounds are `letter`. */
   letter: DeadLetter
+  /** The group of the input, for endpoints whose bounds are `group`. */
+  group: GroupDetail
+  /** The bulk action of the input, for endpoints whose bounds are `action`. */
+  action: BulkAction
   /** The version that the letter of the input must still have. Undefined: any. */
   ifVersion: number | undefined
   /** The body, for endpoints whose body is lines. */

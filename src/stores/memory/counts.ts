@@ -1,7 +1,7 @@
 import type { DeadLetter } from '../../letter/letter.ts'
 import { matches, type LetterFilter } from '../../letter/query.ts'
 import type { TallyKey } from '../../store.ts'
-import { grow, hasCounts, valuesOf } from '../rows/tally.ts'
+import { grow, hasCounts, isGroupKey, valuesOf } from '../rows/tally.ts'
 
 /** Number of letters by queue, state, category, priority and policy: most tallies need no scan. */
 export class Counts {
@@ -18,8 +18,8 @@ export class Counts {
 
   /** Undefined: the counts do not suffice. */
   tally(by: TallyKey, filter: LetterFilter): Map<string, number> | undefined {
-    if (!hasCounts(by, filter) || by === 'group' || by === 'tag' || filter.group !== undefined)
-      return undefined
+    const isNamed = isGroupKey(by) || by === 'tag' || filter.group !== undefined
+    if (isNamed || !hasCounts(by, filter)) return undefined
     const tally = new Map<string, number>()
     for (const { letter, count } of this.#cells.values())
       if (matches(letter, filter)) grow(tally, valuesOf(letter, by)[0]!, count)

@@ -13,15 +13,8 @@ import {
   type LetterSummary,
   type Payload,
 } from '../../letter/letter.ts'
-import {
-  claim,
-  countsOf,
-  countsOfCapture,
-  occur,
-  withChange,
-  type BulkMoves,
-  type Change,
-} from '../../letter/moves.ts'
+import { countsOf, countsOfCapture } from '../../letter/counts.ts'
+import { claim, occur, withChange, type BulkMoves, type Change } from '../../letter/moves.ts'
 import {
   matches,
   sortKey,

@@ -2,8 +2,8 @@ import type { Clock } from '../../clock/clock.ts'
 import { copyOf } from '../../letter/copy.ts'
 import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
-import type { DocumentRecord, Records } from '../../store.ts'
-import { checkListLimit } from '../search.ts'
+import type { DocumentRecord, RecordQuery, Records } from '../../store.ts'
+import { recordQueryOf } from '../search.ts'
 import { compareIds } from './entry.ts'
 
 /** Records in memory. */
@@ -40,13 +40,10 @@ export class MemoryRecords implements Records {
     return 'written'
   }
 
-  async list(
-    kind: string,
-    options: { prefix?: string; after?: string; limit?: number } = {},
-  ): Promise<DocumentRecord[]> {
+  async list(kind: string, query: RecordQuery = {}): Promise<DocumentRecord[]> {
     this.#checkOpen()
-    checkListLimit(options.limit)
-    const { prefix = '', after, limit } = options
+    const { prefix = '', after, limit, ids } = recordQueryOf(query)
+    if (ids) return ids.flatMap((id) => copyOf(this.#kinds.get(kind)?.get(id) ?? []))
     return [...(this.#kinds.get(kind)?.values() ?? [])]
       .filter(({ id }) => id.startsWith(prefix) && (after === undefined || id > after))
       .sort(compareIds)

@@ -1,7 +1,8 @@
 import { RedriveError } from '../../errors.ts'
 import type { Outcome } from '../../backends/batcher.ts'
 import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
-import { countsOfCapture, occur } from '../../letter/moves.ts'
+import { countsOfCapture } from '../../letter/counts.ts'
+import { occur } from '../../letter/moves.ts'
 import type { AddResult, Capacity } from '../../store.ts'
 import { documentOf, type LetterRecord } from './document.ts'
 import {

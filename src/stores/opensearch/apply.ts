@@ -1,4 +1,5 @@
-import { countsOf, withChange, type Change } from '../../letter/moves.ts'
+import { countsOf } from '../../letter/counts.ts'
+import { withChange, type Change } from '../../letter/moves.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { ApplyResult, LeaseRef } from '../../store.ts'
 import { isLeased, meetsGuard } from '../lease.ts'

@@ -1,4 +1,4 @@
-import type { DeadLetter, LetterSummary } from '../../letter/letter.ts'
+import { states, type DeadLetter, type LetterSummary, type State } from '../../letter/letter.ts'
 import {
   sortKey,
   writeCursor,
@@ -56,7 +56,7 @@ function sortValuesOf(order: Order, { key, id }: { key: string; id: string }): S
   return order === 'due' || order === 'settled' ? [key, id] : [id]
 }
 
-const tallyFields: Record<TallyKey, string> = {
+const tallyFields: Record<Exclude<TallyKey, 'groupState'>, string> = {
   state: 'status',
   queue: 'queue',
   category: 'category',
@@ -75,5 +75,19 @@ export async function tally(
   filter: LetterFilter,
 ): Promise<Map<string, number>> {
   await context.letters.refresh()
-  return context.letters.countBy(tallyFields[by], conditionsOf(filter))
+  if (by !== 'groupState') return context.letters.countBy(tallyFields[by], conditionsOf(filter))
+  const counted = new Map<string, number>()
+  for (const [state, matching] of splitByState(filter))
+    for (const [group, count] of await context.letters.countBy(tallyFields.group, matching))
+      counted.set(`${state} ${group}`, count)
+  return counted
+}
+
+/** The conditions of a filter for each state. */
+function splitByState(filter: LetterFilter): [State, object][] {
+  const conditions = conditionsOf(filter)
+  return states.map((state) => {
+    const filters = [conditions, { term: { [tallyFields.state]: state } }]
+    return [state, { bool: { filter: filters } }]
+  })
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { checkListLimit } from '../search.ts'
+import { recordQueryOf } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
@@ -52,10 +52,14 @@ export function openSearchRecords(
       throw contentionError('a record')
     },
 
-    list: async (kind, options = {}) => {
+    list: async (kind, query = {}) => {
       const { records } = getContext()
-      checkListLimit(options.limit)
-      const { prefix = '', after, limit = Infinity } = options
+      const { prefix = '', after, limit = Infinity, ids } = recordQueryOf(query)
+      if (ids)
+        return readRecords(
+          records,
+          ids.map((id) => documentId(kind, id)),
+        )
       await records.refresh()
       const list: DocumentRecord[] = []
       let position: SortValues | undefined =
@@ -97,6 +101,18 @@ export function openSearchRecords(
       return [...(await records.countBy('kind')).keys()].sort()
     },
   }
+}
+
+/** The records of these documents, in the given order. Missing ones are left out. */
+async function readRecords(
+  index: DocumentIndex<RecordDocument>,
+  names: readonly string[],
+): Promise<DocumentRecord[]> {
+  const documents = await index.read(names)
+  return names.flatMap((name) => {
+    const document = documents.get(name)
+    return document ? [recordOf(document.source)] : []
+  })
 }
 
 function recordOf({ kind, id, value, version, updated_at }: RecordDocument): DocumentRecord {

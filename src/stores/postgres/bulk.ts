@@ -1,6 +1,6 @@
 import type { BulkMoves, Change } from '../../letter/moves.ts'
 import type { ApplyResult, LetterVersion, Store } from '../../store.ts'
-import { applyEach, canApplyAtOnce } from '../apply-each.ts'
+import { applyEach, haveLetterIds } from '../apply-each.ts'
 import { encodeChange, type RowChange } from '../rows/change.ts'
 import { retrying, states } from '../rows/codes.ts'
 import type { Column } from '../rows/columns.ts'
@@ -17,8 +17,8 @@ const readStates = `SELECT x.n::int, l.state, l.version = x.guard_version FROM $
   JOIN @letters l ON l.id = x.id AND ${seemsRare('x.id')}`
 
 /**
- * Makes the same move on many letters, with one statement for each of their states. Letters that
- * need more than one statement are changed by `store`.
+ * Makes the same move on distinct letters, with one statement for each of their states. Letters
+ * that need more than one statement are changed by `store`.
  */
 export async function applyAll(
   store: Pick<Store, 'find' | 'apply'>,
@@ -26,7 +26,7 @@ export async function applyAll(
   letters: readonly LetterVersion[],
   moves: BulkMoves,
 ): Promise<ApplyResult[]> {
-  if (!canApplyAtOnce(letters)) return applyEach(store, letters, moves)
+  if (!haveLetterIds(letters)) return applyEach(store, letters, moves)
   const results: ApplyResult[] = letters.map(() => 'missing')
   const byState = Map.groupBy(await readLetters(context, letters), ({ state }) => state)
   const left: number[] = []

@@ -12,6 +12,7 @@ import {
   type Cell,
 } from '../rows/codes.ts'
 import { addTo, type Delta } from '../rows/deltas.ts'
+import { groupValueSql, type GroupKey } from '../rows/tally.ts'
 import type { PostgresConnection } from '../../backends/postgres/connection.ts'
 import type { Transaction } from '../../backends/postgres/transaction.ts'
 import type { QueueNames } from './queue-names.ts'
@@ -121,13 +122,15 @@ export function countStored(cells: readonly [Cell, number][]): number {
 /** The number of letters of each group or tag, in counters of these codes and queues. */
 export async function readNamedCounts(
   connection: PostgresConnection,
-  kind: 'group' | 'tag',
+  by: GroupKey | 'tag',
   codes: string,
   queues: readonly number[] | undefined,
 ): Promise<Map<string, number>> {
-  const sql = `SELECT name, sum(n)::bigint FROM @counters
+  const value = by === 'tag' ? 'name' : groupValueSql(by, 'code >> 9', 'name')
+  const sql = `SELECT ${value}, sum(n)::bigint FROM @counters
     WHERE kind = $1 AND ${codes} AND ($2::int[] IS NULL OR queue = ANY($2)) GROUP BY 1 HAVING sum(n) <> 0`
-  const rows = (await connection.read(sql, [counter[kind], queues ?? null])) as [string, number][]
+  const kind = by === 'tag' ? counter.tag : counter.group
+  const rows = (await connection.read(sql, [kind, queues ?? null])) as [string, number][]
   return new Map(rows.map(([name, n]) => [fromText(name), n]))
 }
 

@@ -6,6 +6,7 @@ import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../
 import { encodeChange, type RowChange } from '../rows/change.ts'
 import { decodeLetter, decodeOriginal } from '../rows/decode.ts'
 import { Batcher, splitResults } from '../../backends/batcher.ts'
+import { applyToDistinct } from '../apply-each.ts'
 import { checkLease } from '../lease.ts'
 import { Lifetime } from '../lifetime.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
@@ -287,7 +288,9 @@ class PostgresLetterStore implements PostgresStore {
 
   applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]> {
     return this.#use((context) =>
-      sendInParts(letters, maxItems, (some) => applyAll(this, context, some, moves)),
+      applyToDistinct(letters, (distinct) =>
+        sendInParts(distinct, maxItems, (some) => applyAll(this, context, some, moves)),
+      ),
     )
   }
 

@@ -1,4 +1,4 @@
-import { checkListLimit } from '../search.ts'
+import { recordQueryOf } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import { isoOf, nowMs, type StoreContext } from './context.ts'
@@ -14,6 +14,8 @@ const put = `WITH t AS (SELECT ${isoOf(nowMs('$4'))} AS at)
   ON CONFLICT (kind, id) DO UPDATE SET version = r.version + 1, value = excluded.value, updated_at = excluded.updated_at
     WHERE $5::bigint IS NULL OR r.version = $5
   RETURNING version`
+
+const selectByIds = `SELECT ${columns} FROM @records WHERE kind = $1 AND id = ANY($2::text[]) ORDER BY id`
 
 /** Records in the database. `use` rejects if the store is not open. */
 export function postgresRecords(
@@ -38,9 +40,13 @@ export function postgresRecords(
         const rows = await context.connection.transaction('cold', (tx) => tx.rows(put, values))
         return rows.length > 0 ? 'written' : 'conflict'
       }),
-    list: (kind, { prefix = '', after, limit } = {}) =>
+    list: (kind, query = {}) =>
       use(async ({ connection }) => {
-        checkListLimit(limit)
+        const { prefix = '', after, limit, ids } = recordQueryOf(query)
+        if (ids) {
+          const values = [toText(kind), ids.map(toText)]
+          return (await connection.read(selectByIds, values)).map(recordOf)
+        }
         const sql = `SELECT ${columns} FROM @records
           WHERE kind = $1 AND id >= $2 AND starts_with(id, $2) AND ($3::text IS NULL OR id > $3) ORDER BY id LIMIT $4`
         const from = [toText(prefix), after === undefined ? null : toText(after), limit ?? null]

@@ -3,13 +3,17 @@ import type { TallyKey } from '../../store.ts'
 import { needsReading } from '../rows/source-key.ts'
 import {
   codeCondition,
+  groupValueOf,
+  groupValueSql,
   grow,
   hasCounts,
+  isGroupKey,
   isUncounted,
   listed,
   valuesOf,
   wordOf,
   type CodedKey,
+  type GroupKey,
   type UncountedKey,
 } from '../rows/tally.ts'
 import type { StoreContext } from './context.ts'
@@ -35,8 +39,9 @@ export async function tally(
   if (!hasCounts(by, filter)) return countByScan(context, by, filter)
   const codes = await codesOf(context, filter)
   const passes = cellTest(codes)
-  if (filter.group !== undefined) return countGroups(context, by, filter.group, codes)
-  if (by === 'group' || by === 'tag')
+  if (filter.group !== undefined && by !== 'tag')
+    return countGroups(context, by, filter.group, codes)
+  if (isGroupKey(by) || by === 'tag')
     return readNamedCounts(context.connection, by, codeCondition(codes), codes.queues)
   const cells = await readCells((sql, values) => context.connection.read(sql, values))
   const nameOf = await context.queues.names(cells.map(([{ queue }]) => queue))
@@ -48,7 +53,7 @@ export async function tally(
 /** Counts letters of some groups. */
 async function countGroups(
   { connection, queues }: StoreContext,
-  by: CellKey | 'group' | 'tag',
+  by: CellKey | GroupKey,
   groups: string | string[],
   codes: Codes,
 ): Promise<Counted> {
@@ -58,7 +63,11 @@ async function countGroups(
   const counted: Counted = new Map()
   for (const { group, cell, n } of cells)
     if (passes(cell))
-      grow(counted, by === 'group' || by === 'tag' ? group : valueOf(by, cell[by], nameOf), n)
+      grow(
+        counted,
+        isGroupKey(by) ? groupValueOf(by, group, cell.state) : valueOf(by, cell[by], nameOf),
+        n,
+      )
   return counted
 }
 
@@ -69,6 +78,7 @@ const columns: Record<Exclude<TallyKey, UncountedKey>, string> = {
   priority: 'l.priority',
   policy: 'l.policy',
   group: 'l.fingerprint',
+  groupState: groupValueSql('groupState', 'l.state', 'l.fingerprint'),
   tag: 't.tag',
 }
 

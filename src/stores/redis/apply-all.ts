@@ -8,7 +8,7 @@ import { sendInChunks } from './chunks.ts'
 import type { StoreContext } from './context.ts'
 import { scripts } from './scripts.ts'
 
-/** Changes letters where they are, without reading them here. */
+/** Changes distinct letters where they are, without reading them here. */
 export function applyToAll(
   context: StoreContext,
   letters: readonly LetterVersion[],

@@ -4,7 +4,7 @@ import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../
 import { toText } from '../../backends/redis/connection.ts'
 import type { TallyKey } from '../../store.ts'
 import { readPage } from '../rows/plan.ts'
-import { grow, hasCounts, valuesOf } from '../rows/tally.ts'
+import { grow, hasCounts, isGroupKey, valuesOf } from '../rows/tally.ts'
 import { maxScriptItems } from './chunks.ts'
 import { maxReads, type StoreContext } from './context.ts'
 import type { Extent } from './fetch-letters.ts'
@@ -59,7 +59,7 @@ export async function tallyLetters(
   filter: LetterFilter,
 ): Promise<Map<string, number>> {
   if (hasCounts(by, filter)) {
-    const named = by === 'group' || by === 'tag' || filter.group !== undefined
+    const named = isGroupKey(by) || by === 'tag' || filter.group !== undefined
     const name = named ? (by === 'tag' ? 'tags' : 'groups') : 'cells'
     const fields = await context.connection.send('HGETALL', `${context.tag}:${name}`)
     return tallyOf(countsIn(fields as Buffer[], named), by, filter)

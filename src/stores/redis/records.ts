@@ -1,14 +1,14 @@
-import { checkListLimit } from '../search.ts'
+import { recordQueryOf } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import { toText, type RedisConnection } from '../../backends/redis/connection.ts'
-import type { DocumentRecord, Records } from '../../store.ts'
+import type { DocumentRecord, RecordQuery, Records } from '../../store.ts'
 import type { StoreContext } from './context.ts'
 import { scripts } from './scripts.ts'
 
 type Use = <T>(work: (context: StoreContext) => Promise<T>) => Promise<T>
 
-/** Records that one script reads. */
+/** Records that one command reads. */
 const stepRecords = 200
 
 /** Records in Redis. `use` rejects if the store is not open. */
@@ -27,7 +27,11 @@ export function redisRecords(use: Use): Records {
           ? 'written'
           : 'conflict'
       }),
-    list: (kind, options = {}) => use(({ connection }) => listed(connection, kind, options)),
+    list: (kind, query = {}) =>
+      use((context) => {
+        const { ids, ...rest } = recordQueryOf(query)
+        return ids ? getRecords(context, kind, ids) : listed(context.connection, kind, rest)
+      }),
     remove: (kind, id) =>
       use(async ({ connection }) => (await connection.run(scripts.dropRecord, [kind, id])) === 1),
     kinds: () =>
@@ -38,14 +42,31 @@ export function redisRecords(use: Use): Records {
   }
 }
 
+async function getRecords(
+  { connection, tag }: StoreContext,
+  kind: string,
+  ids: readonly string[],
+): Promise<DocumentRecord[]> {
+  const found: DocumentRecord[] = []
+  for (let start = 0; start < ids.length; start += stepRecords) {
+    const some = ids.slice(start, start + stepRecords)
+    const values = (await connection.send(
+      'HMGET',
+      `${tag}:R:${kind}`,
+      ...some,
+    )) as (Buffer | null)[]
+    for (const [n, value] of values.entries())
+      if (value !== null) found.push(recordOf(some[n]!, toText(value)))
+  }
+  return found
+}
+
 /** Ids with the same prefix are adjacent, so the list ends at the first id without it. */
 async function listed(
   connection: RedisConnection,
   kind: string,
-  options: NonNullable<Parameters<Records['list']>[1]>,
+  { prefix = '', after, limit = Number.POSITIVE_INFINITY }: RecordQuery,
 ): Promise<DocumentRecord[]> {
-  checkListLimit(options.limit)
-  const { prefix = '', after, limit = Number.POSITIVE_INFINITY } = options
   const found: DocumentRecord[] = []
   let from = after === undefined || isBefore(after, prefix) ? `[${prefix}` : `(${after}`
   while (found.length < limit) {

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { checkKeys, keysOf } from '../../check/keys.ts'
+import { applyToDistinct } from '../apply-each.ts'
 import { Lifetime } from '../lifetime.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
 import { decodeLetter, decodeOriginal } from '../rows/decode.ts'
@@ -223,7 +224,9 @@ class RedisLetterStore implements RedisStore {
   }
 
   applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]> {
-    return this.#do((context) => applyToAll(context, letters, moves))
+    return this.#do((context) =>
+      applyToDistinct(letters, (distinct) => applyToAll(context, distinct, moves)),
+    )
   }
 
   remove(which: LetterFilter): Promise<number> {

@@ -1,5 +1,15 @@
 import { actions, partsOf, priorities, type Cell } from '../rows/codes.ts'
-import { among, cellCodes, grow, listed, passes, wordOf, type UncountedKey } from '../rows/tally.ts'
+import {
+  among,
+  cellCodes,
+  groupValueOf,
+  grow,
+  isGroupKey,
+  listed,
+  passes,
+  wordOf,
+  type UncountedKey,
+} from '../rows/tally.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import type { TallyKey, Total } from '../../store.ts'
 
@@ -55,7 +65,8 @@ function cellTest(filter: LetterFilter): (counted: Counted) => boolean {
 }
 
 function valueOf({ cell, queue, name }: Counted, by: CountedKey): string {
-  if (by === 'group' || by === 'tag') return name
+  if (isGroupKey(by)) return groupValueOf(by, name, cell.state)
+  if (by === 'tag') return name
   return by === 'queue' ? queue : wordOf(by, cell[by])
 }
 

@@ -1,5 +1,6 @@
 import type { Patch, PatchKey } from '../../letter/letter.ts'
-import { countsOf, type Change } from '../../letter/moves.ts'
+import { countsOf } from '../../letter/counts.ts'
+import type { Change } from '../../letter/moves.ts'
 import {
   actionCode,
   archived,
@@ -11,6 +12,7 @@ import {
   recoverabilityCode,
   severityCode,
   stateCode,
+  wait,
 } from './codes.ts'
 import type { Column, SqlValue } from './columns.ts'
 import { encodeObject, encodePolicy, factsOf } from './encode.ts'
@@ -30,7 +32,8 @@ export interface RowChange {
   set: ColumnValues
   /**
    * `ready`: the letter is due at its `retry_at`, unless its lane or its dependencies hold it.
-   * `none`: it is not due. `resting`: it is not due, and is listed by its own `retry_at`, if any.
+   * `none`: it is not due, and is listed by the `retry_at` of the change, if any. `resting`: the
+   * same, by the `retry_at` that it has.
    * Undefined: unchanged.
    */
   due: 'ready' | 'none' | 'resting' | undefined
@@ -92,7 +95,10 @@ export function encodeChange(change: Change): RowChange {
   set.updated_at = encodeTime(entry.at)
   const due = placeOf(set.state as number | undefined)
   if (due === 'ready') set.due_at = set.retry_at ?? set.updated_at
-  else if (due === 'none') Object.assign(set, { due_at: null, wait: null })
+  else if (due === 'none') {
+    set.due_at = set.retry_at ?? null
+    set.wait = set.due_at === null ? null : wait.resting
+  }
   return {
     id,
     guard,

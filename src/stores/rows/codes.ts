@@ -80,6 +80,7 @@ export const reasons = [
   'operator',
   'retries-exhausted',
   'superseded',
+  'replayed',
 ] as const
 
 export const stateCode = (state: State): number => states.indexOf(state)

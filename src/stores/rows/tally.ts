@@ -75,7 +75,14 @@ export function among<T>(wanted: readonly T[] | undefined, value: T): boolean {
 /** Keys without maintained counts. */
 export type UncountedKey = 'severity' | 'source'
 
-export type CodedKey = Exclude<TallyKey, 'queue' | 'group' | 'tag' | UncountedKey>
+export type CodedKey = Exclude<TallyKey, 'queue' | GroupKey | 'tag' | UncountedKey>
+
+/** Keys whose values have the name of a group. */
+export type GroupKey = 'group' | 'groupState'
+
+export function isGroupKey(by: TallyKey): by is GroupKey {
+  return by === 'group' || by === 'groupState'
+}
 
 export function isUncounted(by: TallyKey): by is UncountedKey {
   return by === 'severity' || by === 'source'
@@ -116,9 +123,26 @@ export function wordOf(by: CodedKey, code: number): string {
   return words[by][code] ?? 'unknown'
 }
 
+/** SQL for the name of a state, from SQL for its code. */
+function stateWord(code: string): string {
+  const cases = states.map((state, at) => `WHEN ${at} THEN '${state}'`).join(' ')
+  return `CASE ${code} ${cases} ELSE 'unknown' END`
+}
+
+/** SQL for the values of group keys, from SQL for the code of a state and the name of a group. */
+export function groupValueSql(by: GroupKey, state: string, group: string): string {
+  return by === 'group' ? group : `${stateWord(state)} || ' ' || ${group}`
+}
+
+/** The value that the letters of a group in a state, given by its code, are counted by. */
+export function groupValueOf(by: GroupKey, group: string, state: number): string {
+  return by === 'group' ? group : `${wordOf('state', state)} ${group}`
+}
+
 /** The values that a letter is counted by. */
 export function valuesOf(letter: DeadLetter | LetterSummary, by: TallyKey): string[] {
   if (by === 'group') return [letter.fingerprint]
+  if (by === 'groupState') return [`${letter.state} ${letter.fingerprint}`]
   if (by === 'tag') return [...new Set(letter.tags)]
   if (by === 'policy' || by === 'source') return [letter[by].kind]
   return [letter[by]]

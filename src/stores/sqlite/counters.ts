@@ -11,6 +11,7 @@ import {
   type Cell,
 } from '../rows/codes.ts'
 import { Deltas, type Delta } from '../rows/deltas.ts'
+import { groupValueSql, type GroupKey } from '../rows/tally.ts'
 import type { Counted } from './counted.ts'
 import type { QueueNames } from './queue-names.ts'
 
@@ -135,16 +136,19 @@ export function* cellsWhere(
 /** How many letters each group or tag has, in counters of these codes and queues. */
 export function namedCounts(
   db: Database,
-  kind: 'group' | 'tag',
+  by: GroupKey | 'tag',
   codes: string,
   queues: readonly number[] | undefined,
 ): Map<string, number> {
   const counted = new Map<string, number>()
+  const value = by === 'tag' ? 'name' : groupValueSql(by, 'code >> 9', 'name')
+  const parts = by === 'groupState' ? 'name, code >> 9' : 'name'
   // Queue by queue, in the order of the primary key, so that nothing is sorted.
-  const sql = `SELECT name, sum(n) FROM counters WHERE queue = ? AND kind = ? AND ${codes} GROUP BY name`
+  const sql = `SELECT ${value}, sum(n) FROM counters WHERE queue = ? AND kind = ? AND ${codes} GROUP BY ${parts}`
+  const kind = by === 'tag' ? counter.tag : counter.group
   const all = queues ?? db.all('SELECT id FROM queues').map(([id]) => id as number)
   for (const queue of new Set(all))
-    for (const [name, n] of db.all(sql, queue, counter[kind]) as [string, number][])
+    for (const [name, n] of db.all(sql, queue, kind) as [string, number][])
       counted.set(name, (counted.get(name) ?? 0) + n)
   return counted
 }

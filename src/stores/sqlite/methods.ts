@@ -10,7 +10,7 @@ import { health } from './health.ts'
 import { keep, stored } from './keep.ts'
 import { loadLetters } from './letters.ts'
 import type { Methods } from './protocol.ts'
-import { dropRecord, getRecord, listKinds, listRecords, putRecord } from './records.ts'
+import { dropRecord, getRecord, getRecords, listKinds, listRecords, putRecord } from './records.ts'
 import { remove } from './remove.ts'
 import { tally } from './tally.ts'
 
@@ -43,6 +43,7 @@ export const methods: { [M in keyof Methods]: MethodOf<M> } = {
   totals: { kind: 'read', run: readTotals },
   record: { kind: 'read', run: getRecord },
   records: { kind: 'read', run: listRecords },
+  recordsOf: { kind: 'read', run: getRecords },
   kinds: { kind: 'read', run: listKinds },
   health: { kind: 'read', run: health },
 }

@@ -54,6 +54,7 @@ export interface Methods {
     request: { kind: string; prefix: string; after: string | null; limit: number }
     response: SentRecord[]
   }
+  recordsOf: { request: { kind: string; ids: readonly string[] }; response: SentRecord[] }
   kinds: { request: null; response: string[] }
   health: { request: null; response: StoreHealth }
 }

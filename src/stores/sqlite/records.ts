@@ -4,12 +4,21 @@ import type { Methods, SentRecord } from './protocol.ts'
 
 const columns = 'id, version, value, updated_at'
 
+const selectRecord = `SELECT ${columns} FROM records WHERE kind = ? AND id = ?`
+
 export function getRecord(
   { db }: StoreContext,
   { kind, id }: Methods['record']['request'],
 ): Methods['record']['response'] {
-  const sql = `SELECT ${columns} FROM records WHERE kind = ? AND id = ?`
-  return (db.get(sql, kind, id) as SentRecord | undefined) ?? null
+  return (db.get(selectRecord, kind, id) as SentRecord | undefined) ?? null
+}
+
+/** The records with these ids, in the given order. Ids without a record are left out. */
+export function getRecords(
+  { db }: StoreContext,
+  { kind, ids }: Methods['recordsOf']['request'],
+): SentRecord[] {
+  return ids.flatMap((id) => db.all(selectRecord, kind, id) as SentRecord[])
 }
 
 export function putRecord(

@@ -1,4 +1,4 @@
-import { checkListLimit } from '../search.ts'
+import { recordQueryOf } from '../search.ts'
 import type { Json } from '../../letter/letter.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import type { SentRecord } from './protocol.ts'
@@ -18,11 +18,12 @@ export function sqliteRecords(use: () => StoreThread): Records {
         expectedVersion === undefined ? ask : { ...ask, expected: expectedVersion },
       )
     },
-    async list(kind, { prefix = '', after, limit } = {}) {
+    async list(kind, query = {}) {
       const thread = use()
-      checkListLimit(limit)
-      const ask = { kind, prefix, after: after ?? null, limit: limit ?? -1 }
-      const found = await thread.call('records', ask)
+      const { prefix = '', after, limit, ids } = recordQueryOf(query)
+      const found = ids
+        ? await thread.call('recordsOf', { kind, ids })
+        : await thread.call('records', { kind, prefix, after: after ?? null, limit: limit ?? -1 })
       return found.map(recordOf)
     },
     async remove(kind, id) {

@@ -22,7 +22,7 @@ import type {
   TallyKey,
   Total,
 } from '../../store.ts'
-import { applyEach, canApplyAtOnce } from '../apply-each.ts'
+import { applyEach, applyToDistinct, haveLetterIds } from '../apply-each.ts'
 import { checkLease } from '../lease.ts'
 import { Lifetime } from '../lifetime.ts'
 import { checkRemoval, checkTally } from '../../check/filter.ts'
@@ -212,12 +212,14 @@ class SqliteStore implements Store {
 
   async applyAll(letters: readonly LetterVersion[], moves: BulkMoves): Promise<ApplyResult[]> {
     const thread = this.#use()
-    if (!canApplyAtOnce(letters)) return this.#life.track(applyEach(this, letters, moves))
-    const ids = letters.map(({ id }) => id)
-    const versions = letters.map(({ version }) => version)
-    const request = { ids, versions, moves: sendBulkMoves(moves) }
-    const codes = await thread.call('applyAll', request, ids.length)
-    return codes.map((code) => applyResults[code]!)
+    if (!haveLetterIds(letters)) return this.#life.track(applyEach(this, letters, moves))
+    return applyToDistinct(letters, async (distinct) => {
+      const ids = distinct.map(({ id }) => id)
+      const versions = distinct.map(({ version }) => version)
+      const request = { ids, versions, moves: sendBulkMoves(moves) }
+      const codes = await thread.call('applyAll', request, ids.length)
+      return codes.map((code) => applyResults[code]!)
+    })
   }
 
   async remove(which: LetterFilter): Promise<number> {

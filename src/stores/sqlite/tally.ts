@@ -3,8 +3,11 @@ import { severities } from '../rows/codes.ts'
 import {
   cellCodes,
   codeCondition,
+  groupValueOf,
+  groupValueSql,
   grow,
   hasCounts,
+  isGroupKey,
   listed,
   wordOf,
   type CodedKey,
@@ -39,10 +42,16 @@ export function* tally(
   if (filter.group !== undefined) {
     for (const { group, cell, n } of groupCells(context.db, listed(filter.group)))
       if (passes(cell))
-        grow(counted, by === 'group' ? group : nameOf(context, by, cell[by as CellKey]), n)
+        grow(
+          counted,
+          isGroupKey(by)
+            ? groupValueOf(by, group, cell.state)
+            : nameOf(context, by, cell[by as CellKey]),
+          n,
+        )
     return [...counted]
   }
-  if (by === 'group' || by === 'tag') {
+  if (isGroupKey(by) || by === 'tag') {
     const codes = codeCondition(cellCodes(filter))
     return [...namedCounts(context.db, by, codes, queuesOf(context, filter))]
   }
@@ -65,6 +74,7 @@ const countBy: Record<TallyKey, string> = {
   policy: countColumn('policy'),
   severity: countColumn('severity'),
   group: countColumn('fingerprint'),
+  groupState: countColumn(groupValueSql('groupState', 'state', 'fingerprint')),
   source: `SELECT coalesce(iif(json_valid(origin), origin ->> '$.source.kind', NULL), 'operation'), count(*)
     FROM json_each(?) AS found LEFT JOIN bodies ON bodies.seq = found.value GROUP BY 1`,
   tag: `SELECT tag.value, count(DISTINCT letters.seq) FROM json_each(?) AS found

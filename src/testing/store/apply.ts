@@ -7,6 +7,7 @@ import {
   park,
   defer,
   release,
+  replay,
   reschedule,
   resolve,
   restore,
@@ -119,6 +120,29 @@ export const applyChecks = [
       expectSameLetter(await getLetter(store, letter.id), letter)
     }
     assert.equal((await claimOne(bench)).id, letter.id)
+  }),
+
+  check('lists a replayed letter that waits by its time', async (bench) => {
+    const { store } = bench
+    const me = person(bench)
+    const letters = Array.from({ length: 3 }, () => aLetter({ state: 'parked' }))
+    await store.add(letters)
+    const [without, later, sooner] = letters
+    const changes = [
+      replay(later!, me, 1, ahead(bench, 2000)),
+      replay(sooner!, me, 1, ahead(bench, 1000)),
+    ]
+    assert.deepEqual(await store.apply(changes), ['written', 'written'])
+    const listed = async (): Promise<string[]> =>
+      (await store.find({ state: 'parked', order: 'due' })).items.map(({ id }) => id)
+    assert.deepEqual(await listed(), [sooner!.id, later!.id, without!.id])
+    expectSameLetter(await getLetter(store, later!.id), withChange(later!, changes[0]!))
+    await store.apply([archive(await getLetter(store, later!.id), me)])
+    await store.apply([restore(await getLetter(store, later!.id), me)])
+    assert.equal((await getLetter(store, later!.id)).retryAt, undefined)
+    await store.apply([resolve(await getLetter(store, sooner!.id), me)])
+    assert.deepEqual(await listed(), [without!.id, later!.id].sort())
+    assert.deepEqual(await claim(bench), [])
   }),
 
   check('makes a rescheduled letter due at retryAt, not before', async (bench) => {

@@ -227,6 +227,27 @@ export const bulkChecks = [
     assert.equal(await totalOf(store, 'retry'), 2)
   }),
 
+  check(
+    'counts only the first entry of a letter, whatever the versions of the others',
+    async (bench) => {
+      const { store } = bench
+      const [one, other, removed] = [parked(), parked(), parked()]
+      await store.add([one, other])
+      const next = (letter: DeadLetter) => ({ ...letter, version: letter.version + 1 })
+      const fillers = Array.from({ length: 1200 }, () => parked())
+      const list = [one, next(one), next(other), other, removed, removed, ...fillers, next(one)]
+      const results = await store.applyAll(list, movesOf(bench, 'retry'))
+      assert.deepEqual(
+        results.filter((result) => result !== 'missing'),
+        ['written', 'conflict', 'conflict', 'conflict', 'conflict'],
+      )
+      assert.equal(results.length, list.length)
+      assert.equal((await getLetter(store, one.id)).version, one.version + 1)
+      expectSameLetter(await getLetter(store, other.id), other)
+      assert.equal(await totalOf(store, 'retry'), 1)
+    },
+  ),
+
   check('changes nothing when it is repeated', async (bench) => {
     const { store } = bench
     const letters = [aLetter(), parked(), parked({ lane: 'l', tags: ['t'] })]

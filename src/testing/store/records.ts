@@ -109,6 +109,32 @@ export const recordChecks = [
     assert.deepEqual(await records.list('kind', { prefix: 'zz' }), [])
   }),
 
+  check('lists records with the given ids', async ({ store: { records } }) => {
+    const many = Array.from({ length: 250 }, (_, n) => `n${n}`)
+    const all = [...many, ...hostileNames]
+    await Promise.all(['b', 'a', 'c', ...all].map((id) => records.put('kind', id, id)))
+    await records.put('other', 'd', 1)
+    await records.put('kind', 'b', 'again')
+    const found = await records.list('kind', { ids: ['c', 'missing', 'b', 'c', 'd', ''] })
+    const shown = found.map(({ id, version, value }) => ({ id, version, value }))
+    assert.deepEqual(shown, [
+      { id: 'b', version: 2, value: 'again' },
+      { id: 'c', version: 1, value: 'c' },
+    ])
+    assert.deepEqual(found[0], await records.get('kind', 'b'))
+    assert.deepEqual(await records.list('kind', { ids: [] }), [])
+    assert.deepEqual(await records.list('none', { ids: ['a'] }), [])
+    const listed = ids(await records.list('kind', { ids: all }))
+    assert.deepEqual(listed.toSorted(), all.toSorted())
+  }),
+
+  check('rejects ids together with another key of a query', async ({ store: { records } }) => {
+    for (const other of [{ prefix: 'a' }, { after: 'a' }, { limit: 1 }])
+      await expectRejection('INVALID_INPUT', () => records.list('k', { ids: ['a'], ...other }))
+    const unknown = { idss: ['a'] } as object
+    await expectRejection('INVALID_INPUT', () => records.list('k', unknown))
+  }),
+
   check('rejects an invalid limit', async ({ store: { records } }) => {
     for (const limit of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY])
       await expectRejection('INVALID_INPUT', () => records.list('k', { limit }))

@@ -88,6 +88,7 @@ export const tallyChecks = [
     await store.remove({ state: ['pending', 'resolved', 'exhausted', 'parked', 'archived'] })
     assert.deepEqual(await store.tally('queue'), new Map())
     assert.deepEqual(await store.tally('group'), new Map())
+    assert.deepEqual(await store.tally('groupState'), new Map())
     assert.deepEqual(await store.tally('tag'), new Map())
   }),
 ]
@@ -124,6 +125,7 @@ function countLetters(
 function valuesOf(letter: DeadLetter, key: TallyKey): string[] {
   if (key === 'tag') return letter.tags
   if (key === 'group') return [letter.fingerprint]
+  if (key === 'groupState') return [`${letter.state} ${letter.fingerprint}`]
   if (key === 'policy' || key === 'source') return [letter[key].kind]
   return [letter[key]]
 }

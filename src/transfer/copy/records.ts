@@ -9,20 +9,22 @@ const damagedKind = 'damaged'
 
 const pageRecords = 100
 
-interface KindedRecord extends DocumentRecord {
+/** Records of one kind. */
+interface RecordPage {
   kind: string
+  records: DocumentRecord[]
 }
 
 /** Reads all records that are copied, page by page. */
-async function* readRecordPages(store: Store): AsyncGenerator<KindedRecord[]> {
+async function* readRecordPages(store: Store): AsyncGenerator<RecordPage> {
   for (const kind of await store.records.kinds()) {
     if (ownKinds.has(kind)) continue
     let after: string | undefined
     do {
       const from = after === undefined ? {} : { after }
-      const page = await store.records.list(kind, { ...from, limit: pageRecords })
-      if (page.length > 0) yield page.map((record) => ({ ...record, kind }))
-      after = page.length === pageRecords ? page.at(-1)!.id : undefined
+      const records = await store.records.list(kind, { ...from, limit: pageRecords })
+      if (records.length > 0) yield { kind, records }
+      after = records.length === pageRecords ? records.at(-1)!.id : undefined
     } while (after !== undefined)
   }
 }
@@ -32,17 +34,29 @@ async function* readRecordPages(store: Store): AsyncGenerator<KindedRecord[]> {
  */
 export async function copyRecords(from: Store, to: Store): Promise<number> {
   let count = 0
-  for await (const page of readRecordPages(from)) {
-    await Promise.all(page.map((record) => copyRecord(to, record)))
-    count += page.length
+  for await (const { kind, records } of readRecordPages(from)) {
+    const existing = await readSame(to, kind, records)
+    await Promise.all(
+      records.map(async ({ id, value }) => {
+        const old = existing.get(id)
+        if (old && toCanonicalJson(old.value) === toCanonicalJson(value)) return
+        await to.records.put(kind, id, value, old?.version ?? 0)
+      }),
+    )
+    count += records.length
   }
   return count
 }
 
-async function copyRecord(to: Store, { kind, id, value }: KindedRecord): Promise<void> {
-  const existing = await to.records.get(kind, id)
-  if (existing && toCanonicalJson(existing.value) === toCanonicalJson(value)) return
-  await to.records.put(kind, id, value, existing?.version ?? 0)
+/** The records of another store with the ids of these, by id. */
+async function readSame(
+  store: Store,
+  kind: string,
+  records: readonly DocumentRecord[],
+): Promise<Map<string, DocumentRecord>> {
+  const ids = records.map(({ id }) => id)
+  const found = await store.records.list(kind, { ids })
+  return new Map(found.map((record) => [record.id, record]))
 }
 
 /** Stores the readable part of damaged letters as records: as letters they would look intact. */
@@ -63,17 +77,21 @@ export async function compareRecords(
   differs: (name: string, why: string) => void,
 ): Promise<number> {
   let same = 0
-  for await (const page of readRecordPages(from))
-    for (const { kind, id, value } of page) {
-      const existing = await to.records.get(kind, id)
-      if (!existing) differs(`${kind} ${id}`, 'missing in the target')
-      else if (toCanonicalJson(existing.value) !== toCanonicalJson(value))
+  for await (const { kind, records } of readRecordPages(from)) {
+    const existing = await readSame(to, kind, records)
+    for (const { id, value } of records) {
+      const other = existing.get(id)
+      if (!other) differs(`${kind} ${id}`, 'missing in the target')
+      else if (toCanonicalJson(other.value) !== toCanonicalJson(value))
         differs(`${kind} ${id}`, 'not the same in the target')
       else same += 1
     }
-  for await (const page of readRecordPages(to))
-    for (const { kind, id } of page)
-      if (kind !== damagedKind && !(await from.records.get(kind, id)))
-        differs(`${kind} ${id}`, 'only in the target')
+  }
+  for await (const { kind, records } of readRecordPages(to)) {
+    if (kind === damagedKind) continue
+    const existing = await readSame(from, kind, records)
+    for (const { id } of records)
+      if (!existing.has(id)) differs(`${kind} ${id}`, 'only in the target')
+  }
   return same
 }

@@ -58,7 +58,7 @@ export async function crashBulk(settings: BulkCrashSettings): Promise<BulkCrashR
 }
 
 /** Letters that are parked at capture, and are parked again if their run fails. */
-async function seed(dlq: DeadLetterQueue, letters: number): Promise<void> {
+export async function seed(dlq: DeadLetterQueue, letters: number): Promise<void> {
   const context = { policy: never(), maxRetries: 5 }
   for (let count = 0; count < letters; count += enqueuedAtOnce)
     await dlq.enqueueAll(
@@ -70,14 +70,14 @@ async function seed(dlq: DeadLetterQueue, letters: number): Promise<void> {
     )
 }
 
-async function start(store: string, ledger: string): Promise<ChildProcess> {
+export async function start(store: string, ledger: string): Promise<ChildProcess> {
   const child = fork(worker, [store, ledger], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   await once(child, 'message')
   return child
 }
 
 /** Kills the worker whenever the action reaches one of some random points, until it has ended. */
-async function runWithKills(
+export async function runWithKills(
   dlq: DeadLetterQueue,
   id: string,
   { letters, kills, seed: random }: BulkCrashSettings,

@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openMailbox } from '../../../src/connect/mailbox.ts'
-import type { BulkAction } from '../../../src/letter/bulk-action.ts'
+import type { BulkAction, BulkResult } from '../../../src/letter/bulk-action.ts'
 import { DeadLetterQueue } from '../../../src/queue/queue.ts'
+import type { Store } from '../../../src/store.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
 import type { PrivateServer } from '../../servers/control.ts'
@@ -13,6 +14,18 @@ import { pause } from '../child.ts'
 export interface BulkReplaySettings {
   broker: 'rabbitmq' | 'kafka'
   messages: number
+}
+
+export interface ReplayRun {
+  /** The mailbox that the letters are replayed to, as the action reaches it. */
+  url: string
+  /** The same mailbox, without interruptions. */
+  directUrl: string
+  messages: number
+  /** Called once, when a third of the letters was published. */
+  interrupt: () => Promise<void>
+  /** Plants a bug in the store of the action. */
+  plant?: (store: Store) => Store
 }
 
 export interface BulkReplayResult {
@@ -32,20 +45,33 @@ const maxWaits = 3
 export async function replayThroughRestart(
   settings: BulkReplaySettings,
 ): Promise<BulkReplayResult> {
-  const dir = mkdtempSync(join(tmpdir(), 'redrive-replay-'))
   const server = await brokers[settings.broker]()
   try {
     const url = addressOf(settings.broker, server)
-    // The queue is created first.
-    await (await openMailbox(url)).close()
-    const path = join(dir, 'letters.db')
-    await seed(path, settings.messages)
-    const { action, indeterminate } = await replayAll(path, url, server)
-    // Received only now: after a restart a message could be delivered again.
-    const arrivals = await receiveAll(url, settings.messages)
-    return { action, ...compare(indeterminate, arrivals, settings) }
+    const interrupt = async (): Promise<void> => {
+      await server.stop()
+      await server.start()
+    }
+    return await replayThrough({ url, directUrl: url, messages: settings.messages, interrupt })
   } finally {
     await server.remove()
+  }
+}
+
+/** Replays many letters through an interruption, and receives what arrives. */
+export async function replayThrough(run: ReplayRun): Promise<BulkReplayResult> {
+  const dir = mkdtempSync(join(tmpdir(), 'redrive-replay-'))
+  try {
+    // The queue is created first.
+    await (await openMailbox(run.directUrl)).close()
+    const path = join(dir, 'letters.db')
+    const messageIds = await seed(path, run.messages)
+    const { action, results } = await replayAll(path, run)
+    // Received only now: after a restart a message could be delivered again.
+    const arrivals = await receiveAll(run.directUrl, run.messages)
+    const outcomes = new Map(results.map(({ id, outcome }) => [messageIds.get(id)!, outcome]))
+    return { action, ...compare([...messageIds.values()], outcomes, arrivals) }
+  } finally {
     rmSync(dir, { recursive: true, force: true })
   }
 }
@@ -55,69 +81,58 @@ function addressOf(broker: BulkReplaySettings['broker'], { url }: PrivateServer)
   return `${base}#${queue}`
 }
 
-async function seed(path: string, messages: number): Promise<void> {
+/** Stores letters of messages. Returns the ids of the messages by the ids of their letters. */
+async function seed(path: string, messages: number): Promise<Map<string, string>> {
   const store = sqliteStore({ path })
   await store.open()
-  for (let start = 0; start < messages; start += 1000)
-    await store.add(
-      Array.from({ length: Math.min(1000, messages - start) }, (_, index) =>
-        aLetter({
-          queue,
-          state: 'parked',
-          source: {
-            kind: 'mailbox',
-            mailbox: queue,
-            messageId: `m${start + index}`,
-            deliveries: 3,
-          },
-        }),
-      ),
-    )
+  const ids = new Map<string, string>()
+  for (let start = 0; start < messages; start += 1000) {
+    const letters = Array.from({ length: Math.min(1000, messages - start) }, (_, index) => {
+      const messageId = `m${start + index}`
+      const source = { kind: 'mailbox', mailbox: queue, messageId, deliveries: 3 } as const
+      const letter = aLetter({ queue, state: 'parked', source })
+      ids.set(letter.id, messageId)
+      return letter
+    })
+    await store.add(letters)
+  }
   await store.close()
+  return ids
 }
 
-/** Runs the action, and restarts the broker when a third of the letters was published. */
+/** Runs the action, and interrupts it when a third of the letters was published. */
 async function replayAll(
   path: string,
-  url: string,
-  server: PrivateServer,
-): Promise<{ action: BulkAction; indeterminate: Set<string> }> {
+  { url, interrupt, plant = (store) => store }: ReplayRun,
+): Promise<{ action: BulkAction; results: BulkResult[] }> {
   const options = { mailboxes: { [queue]: url }, pollMs: 200, alerts: false } as const
-  const dlq = await DeadLetterQueue.open(`sqlite:${path}`, options)
+  const dlq = await DeadLetterQueue.open(plant(sqliteStore({ path })), options)
   try {
     const { id, count } = await dlq.plan('replay', { queue })
+    let interrupted: Promise<void> | undefined
+    dlq.on('bulk', ({ action: { progress } }) => {
+      if (progress.pending < (count * 2) / 3) interrupted ??= interrupt()
+    })
     dlq.start()
     await dlq.run(id)
     let action = await dlq.bulkAction(id)
-    for (let isRestarted = false; action.state === 'running';) {
-      if (!isRestarted && action.progress.pending < (count * 2) / 3) {
-        isRestarted = true
-        await server.stop()
-        await server.start()
-      }
+    while (action.state === 'running') {
       await pause(pollMs)
       action = await dlq.bulkAction(id)
     }
-    return { action, indeterminate: await indeterminateOf(dlq, id) }
+    await interrupted
+    return { action, results: await resultsOf(dlq, id) }
   } finally {
     await dlq.close()
   }
 }
 
-/** The original ids of letters that were perhaps published twice. */
-async function indeterminateOf(dlq: DeadLetterQueue, id: string): Promise<Set<string>> {
-  const ids = new Set<string>()
+async function resultsOf(dlq: DeadLetterQueue, id: string): Promise<BulkResult[]> {
+  const results: BulkResult[] = []
   for (let cursor: string | undefined; ;) {
-    const page = await dlq.results(id, {
-      outcome: 'indeterminate',
-      limit: 1000,
-      ...(cursor === undefined ? {} : { cursor }),
-    })
-    for (const result of page.items) {
-      const letter = await dlq.get(result.id)
-      if (letter?.source.kind === 'mailbox') ids.add(letter.source.messageId)
-    }
-    if (page.cursor === undefined) return ids
+    const page = await dlq.results(id, { limit: 1000, ...(cursor === undefined ? {} : { cursor }) })
+    results.push(...page.items)
+    if (page.cursor === undefined) return results
     cursor = page.cursor
   }
 }
@@ -147,19 +162,23 @@ async function receiveAll(url: string, messages: number): Promise<Map<string, nu
   }
 }
 
-function compare(
-  indeterminate: ReadonlySet<string>,
+/** Compares the results of the action with what arrived, by the ids of the messages. */
+export function compare(
+  messageIds: readonly string[],
+  outcomes: ReadonlyMap<string, BulkResult['outcome']>,
   arrivals: ReadonlyMap<string, number>,
-  { messages }: BulkReplaySettings,
 ): Pick<BulkReplayResult, 'repeated' | 'problems'> {
   const problems: string[] = []
   let repeated = 0
-  for (let number = 0; number < messages; number += 1) {
-    const id = `m${number}`
+  for (const id of messageIds) {
     const count = arrivals.get(id) ?? 0
-    if (count === 0) problems.push(`${id} did not arrive`)
+    const outcome = outcomes.get(id)
     if (count > 1) repeated += 1
-    if (count > 1 && !indeterminate.has(id))
+    if (count === 0) problems.push(`${id} did not arrive`)
+    if (outcome === undefined) problems.push(`${id} has no result`)
+    else if (outcome !== 'succeeded' && outcome !== 'indeterminate')
+      problems.push(`${id} is ${outcome}`)
+    if (count > 1 && outcome === 'succeeded')
       problems.push(`${id} arrived ${count} times, its result does not say so`)
   }
   return { repeated, problems }

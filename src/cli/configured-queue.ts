@@ -1,0 +1,104 @@
+import type { Logger } from 'pino'
+import { pino } from 'pino'
+import { systemClock } from '../clock/clock.ts'
+import type { Config } from '../config/load.ts'
+import { connect } from '../connect/store.ts'
+import { logObserver } from '../observers/log.ts'
+import type { Notifier } from '../observers/notify/notifier.ts'
+import { pagerduty } from '../observers/notify/pagerduty.ts'
+import { slack } from '../observers/notify/slack.ts'
+import { webhook } from '../observers/notify/webhook.ts'
+import type { QueueOptions } from '../options/options.ts'
+import { DeadLetterQueue } from '../queue/queue.ts'
+import type { Handler } from '../redelivery/run.ts'
+import { handlerOf } from '../targets/handlers.ts'
+import { stoppedExit } from './stop-on-signal.ts'
+
+export interface ConfiguredQueue {
+  dlq: DeadLetterQueue
+  /** Aborts the handlers that run. */
+  abort: () => void
+  /** Waits for running handlers, then closes everything. */
+  close: () => Promise<void>
+}
+
+/** A logger that writes JSON lines to stdout. */
+export function createLogger(level: 'info' | 'error' = 'info'): Logger {
+  return pino(
+    { level, base: { pid: process.pid }, messageKey: 'message' },
+    pino.destination({ fd: 1, sync: true }),
+  )
+}
+
+/** Opens a queue with the handlers and the notifiers of a configuration. It does not start it. */
+export async function openConfiguredQueue(
+  { store: url, options, handlers, notify }: Config,
+  logger: Logger,
+  extra: QueueOptions = {},
+): Promise<ConfiguredQueue> {
+  await checkStoreOpens(url)
+  const notifiers = createNotifiers(notify)
+  const dlq = await DeadLetterQueue.open(url, {
+    ...options,
+    ...extra,
+    clock: systemClock,
+    observers: [logObserver(logger), ...notifiers],
+  })
+  const ending = new AbortController()
+  const targetHandlers = [...handlers].map(([queue, target]) => {
+    const handler = handlerOf(target, systemClock)
+    dlq.handle(queue, abortWith(handler, ending.signal))
+    return handler
+  })
+  const close = async (): Promise<void> => {
+    await dlq.close()
+    await Promise.all([
+      ...targetHandlers.map((handler) => handler.close?.()),
+      ...notifiers.map((one) => one.idle()),
+    ])
+  }
+  return { dlq, abort: () => ending.abort(), close }
+}
+
+/** A process that cannot reach its store exits with the reason instead of waiting. */
+async function checkStoreOpens(url: string): Promise<void> {
+  const store = await connect(url, systemClock)
+  try {
+    await store.open()
+  } finally {
+    await store.close()
+  }
+}
+
+function createNotifiers(targets: Config['notify']): Notifier[] {
+  return [
+    ...(targets.webhook ? [webhook(targets.webhook)] : []),
+    ...(targets.slack ? [slack(targets.slack)] : []),
+    ...(targets.pagerduty ? [pagerduty(targets.pagerduty)] : []),
+  ]
+}
+
+/** The same handler, whose runs are also aborted when the process stops. */
+function abortWith(handler: Handler, ending: AbortSignal): Handler {
+  return (run) => handler({ ...run, signal: AbortSignal.any([run.signal, ending]) })
+}
+
+/**
+ * Resolves with the first signal. The second signal ends the process at once. Before that, the
+ * programs that run letters are ended: otherwise they would continue while the next worker runs the
+ * same letters.
+ */
+export function waitForSignal(abortAll: () => void): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let isStopping = false
+    const end = (signal: NodeJS.Signals): void => {
+      if (isStopping) {
+        abortAll()
+        process.exit(stoppedExit)
+      }
+      isStopping = true
+      resolve(signal)
+    }
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end)
+  })
+}

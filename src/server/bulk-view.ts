@@ -1,0 +1,33 @@
+import type { BulkActionView, BulkResultView } from '../api/schemas/bulk.ts'
+import { contentFields } from '../api/schemas/filter.ts'
+import type { BulkAction, BulkResult } from '../letter/bulk-action.ts'
+import type { LetterFilter } from '../letter/query.ts'
+import type { Caller } from './caller.ts'
+import { mayReadContent } from './view.ts'
+
+/** A bulk action as a caller may see it. */
+export function viewBulkAction(action: BulkAction, caller: Caller): BulkActionView {
+  if (mayReadContent(caller)) return action
+  const { preview: _, reason: __, problem: ___, ...rest } = action
+  const { patch: ____, ...input } = action.input
+  return {
+    ...rest,
+    filter: hideFields(action.filter),
+    input,
+    sample: action.sample.map((letter) => ({ ...letter, failure: '' })),
+    hidden: true,
+  }
+}
+
+/** What a bulk action did to a letter, as a caller may see it. */
+export function viewBulkResult(result: BulkResult, caller: Caller): BulkResultView {
+  if (mayReadContent(caller)) return result
+  const { error: _, ...rest } = result
+  return { ...rest, hidden: true }
+}
+
+/** The filter without the values that come from payloads and errors. */
+function hideFields(filter: LetterFilter): LetterFilter {
+  const hidden: readonly string[] = contentFields
+  return Object.fromEntries(Object.entries(filter).filter(([key]) => !hidden.includes(key)))
+}

@@ -1,0 +1,51 @@
+import type { bulkEndpoints } from '../../api/endpoints/bulk.ts'
+import type { BulkActionView } from '../../api/schemas/bulk.ts'
+import { withoutUndefined } from '../../check/keys.ts'
+import type { BulkAction } from '../../letter/bulk-action.ts'
+import { maxLimit } from '../../letter/query.ts'
+import type { DeadLetterQueue } from '../../queue/queue.ts'
+import { boundFilter, isFilterInScope } from '../bounds.ts'
+import { viewBulkAction, viewBulkResult } from '../bulk-view.ts'
+import type { Context, Handlers } from './handler.ts'
+
+/** A handler that changes a bulk action, and returns the action after it. */
+function onAction(
+  act: (dlq: DeadLetterQueue, id: string, by: string) => Promise<BulkAction>,
+): (input: { id: string }, context: Context) => Promise<BulkActionView> {
+  return async ({ id }, { dlq, caller }) => viewBulkAction(await act(dlq, id, caller.name), caller)
+}
+
+export const bulkHandlers: Handlers<keyof typeof bulkEndpoints> = {
+  async planBulkAction({ action, filter, ...options }, { dlq, caller }) {
+    const bounded = boundFilter(withoutUndefined(filter), caller)
+    const plan = await dlq.plan(action, bounded, { ...options, by: caller.name })
+    return viewBulkAction(plan, caller)
+  },
+
+  async planBulkUndo({ id, ...options }, { dlq, caller }) {
+    return viewBulkAction(await dlq.planUndo(id, { ...options, by: caller.name }), caller)
+  },
+
+  async listBulkActions({ limit }, { dlq, caller }) {
+    const { scope } = caller
+    const isScoped = scope.queues !== undefined || scope.tenants !== undefined
+    const actions = await dlq.bulkActions(isScoped ? maxLimit : limit)
+    return actions
+      .filter(({ filter }) => isFilterInScope(scope, filter))
+      .slice(0, limit)
+      .map((action) => viewBulkAction(action, caller))
+  },
+
+  getBulkAction: (_, { action, caller }) => viewBulkAction(action, caller),
+
+  async getBulkResults({ id, ...query }, { dlq, caller }) {
+    const page = await dlq.results(id, withoutUndefined(query))
+    return { ...page, items: page.items.map((result) => viewBulkResult(result, caller)) }
+  },
+
+  approveBulkAction: onAction((dlq, id, by) => dlq.approve(id, by)),
+  runBulkAction: onAction((dlq, id) => dlq.run(id)),
+  pauseBulkAction: onAction((dlq, id) => dlq.pause(id)),
+  resumeBulkAction: onAction((dlq, id) => dlq.resume(id)),
+  cancelBulkAction: onAction((dlq, id) => dlq.cancel(id)),
+}

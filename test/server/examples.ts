@@ -1,0 +1,212 @@
+import type { EndpointName, InputOf } from '../../src/api/endpoints.ts'
+import { readAll, type TestServer } from './a-server.ts'
+
+/** Every payload, error, header, metadata value and note of the examples contains it. */
+export const secret = '4111'
+export const queue = 'charge-card'
+export const tenant = 'acme'
+
+/** The input of a call that a caller with the permission and the scope may make. */
+export interface Example<Input = object> {
+  /** Creates what the call needs. */
+  input: (server: TestServer) => Input | Promise<Input>
+  /** The lines of the body, for endpoints that have some. */
+  lines?: (server: TestServer) => Iterable<string> | Promise<Iterable<string>>
+  /** Status of an allowed call, if it is not the one of the endpoint. */
+  allowed?: number
+  /** Status of a call with a scope that has no letters, if it is not the one of the bounds. */
+  outside?: number
+}
+
+async function aLetter(
+  { dlq }: TestServer,
+  code = 'EGATEWAY',
+): Promise<{ id: string; group: string }> {
+  const error = Object.assign(new Error(`the gateway refused ${secret}`), { code })
+  const context = { tenant, metadata: { card: secret }, headers: { 'x-card': secret } }
+  const { id } = await dlq.enqueue({ type: queue, payload: { card: secret } }, error, context)
+  const { fingerprint } = await dlq.note(id, `a note about ${secret}`, 'mia')
+  return { id, group: fingerprint }
+}
+
+const withId = { input: async (server: TestServer) => ({ id: (await aLetter(server)).id }) }
+
+async function aGroup(server: TestServer): Promise<{ fingerprint: string }> {
+  const { group } = await aLetter(server)
+  await server.dlq.noteGroup(group, 'mia', `a note about ${secret}`)
+  return { fingerprint: group }
+}
+
+/** A bulk action whose plan, sample and results contain the secret. */
+async function anAction(server: TestServer): Promise<{ id: string }> {
+  const { id: letterId } = await aLetter(server)
+  const filter = { ids: [letterId], queue, tenant, text: secret }
+  const { id } = await server.dlq.plan('retry', filter, { by: 'otto', reason: `about ${secret}` })
+  return { id }
+}
+
+async function aRunningAction(server: TestServer): Promise<{ id: string }> {
+  const { id } = await anAction(server)
+  await server.dlq.run(id)
+  return { id }
+}
+
+async function aToken({ tokens }: TestServer): Promise<{ id: string }> {
+  const { info } = await tokens.create({ name: 'ci', createdBy: 'mia', permissions: ['admin'] })
+  return { id: info.id }
+}
+
+const nothing = { input: () => ({}) }
+
+const pausedQueue = {
+  input: async ({ dlq }: TestServer) => {
+    await dlq.pauseQueue(queue, 'mia', 'the gateway is down')
+    return {}
+  },
+}
+
+const failure = {
+  queue,
+  tenant,
+  json: { card: secret },
+  error: { message: `the gateway refused ${secret}` },
+}
+
+/** An example for every endpoint. */
+export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
+  listLetters: {
+    input: async (server) => {
+      await aLetter(server)
+      return {}
+    },
+  },
+  getLetter: withId,
+  getPayloads: withId,
+  diffPayloads: withId,
+  getLineage: withId,
+  retryLetter: withId,
+  // The source is an operation, which has no address: the call passes all checks of the server.
+  replayLetter: { ...withId, allowed: 422 },
+  resolveLetter: withId,
+  parkLetter: withId,
+  reviewLetter: {
+    input: async (server) => {
+      const { id } = await aLetter(server)
+      await server.dlq.park(id, `park ${secret}`)
+      return { id, decision: 'requeue' }
+    },
+  },
+  noteLetter: { input: async (server) => ({ id: (await aLetter(server)).id, text: 'seen' }) },
+  editLetter: {
+    input: async (server) => ({ id: (await aLetter(server)).id, json: {}, reason: 'empty it' }),
+  },
+  undoEdit: {
+    input: async (server) => {
+      const { id } = await aLetter(server)
+      await server.dlq.edit(id, { payload: {}, reason: `about ${secret}`, by: 'mia' })
+      return { id }
+    },
+  },
+  archiveLetter: withId,
+  restoreLetter: {
+    input: async (server) => {
+      const { id } = await aLetter(server)
+      await server.dlq.archive(id)
+      return { id }
+    },
+  },
+  removeLetter: withId,
+
+  capture: { input: () => failure, outside: 403 },
+  captureMany: { ...nothing, lines: () => [JSON.stringify(failure)], outside: 403 },
+  exportLetters: {
+    input: async (server) => {
+      await aLetter(server)
+      return {}
+    },
+  },
+  importLetters: {
+    ...nothing,
+    lines: async (server) => {
+      const { id } = await aLetter(server)
+      return readAll(server.dlq.exportLetters({ ids: [id] }))
+    },
+  },
+
+  listGroups: {
+    input: async (server) => {
+      await aGroup(server)
+      return {}
+    },
+  },
+  getGroup: { input: aGroup },
+  resolveGroup: { input: aGroup },
+  ignoreGroup: { input: aGroup },
+  reopenGroup: { input: aGroup },
+  assignGroup: { input: async (server) => ({ ...(await aGroup(server)), assignee: 'bob' }) },
+  noteGroup: { input: async (server) => ({ ...(await aGroup(server)), text: 'seen' }) },
+  mergeGroups: {
+    input: async (server) => {
+      const { group } = await aLetter(server, `E${server.clock.id().slice(-12)}`)
+      return { ...(await aGroup(server)), others: [group] }
+    },
+  },
+  splitGroup: {
+    input: async (server) => {
+      const { group } = await aLetter(server, `E${server.clock.id().slice(-12)}`)
+      await server.dlq.mergeGroups((await aGroup(server)).fingerprint, [group], 'mia')
+      return { fingerprint: group }
+    },
+  },
+  explainGroup: withId,
+
+  planBulkAction: {
+    input: async (server) => ({ action: 'retry', filter: { ids: [(await aLetter(server)).id] } }),
+    // No letter of the scope matches the filter.
+    outside: 400,
+  },
+  listBulkActions: {
+    input: async (server) => {
+      await anAction(server)
+      return {}
+    },
+  },
+  getBulkAction: { input: anAction },
+  getBulkResults: { input: anAction },
+  // The action is a retry, which cannot be undone: the call passes all checks of the server.
+  planBulkUndo: { input: anAction, allowed: 400 },
+  approveBulkAction: { input: anAction },
+  runBulkAction: { input: anAction },
+  pauseBulkAction: { input: aRunningAction },
+  resumeBulkAction: {
+    input: async (server) => {
+      const { id } = await aRunningAction(server)
+      await server.dlq.pause(id)
+      return { id }
+    },
+  },
+  cancelBulkAction: { input: anAction },
+
+  listQueues: pausedQueue,
+  getFlowControl: nothing,
+  listPausedQueues: pausedQueue,
+  pauseQueue: { input: () => ({ queue, reason: 'the gateway is down' }) },
+  resumeQueue: { input: () => ({ queue }) },
+
+  listAlerts: nothing,
+  getHealth: nothing,
+  getMetrics: nothing,
+  getStatistics: nothing,
+  backtest: { input: () => ({ maxRetries: 1 }) },
+  // A memory store has no full-text search: the call passes all checks of the server.
+  searchLetters: { input: () => ({ words: 'gateway' }), allowed: 400 },
+
+  listTokens: nothing,
+  createToken: { input: () => ({ name: 'ci', permissions: ['admin'] }) },
+  rotateToken: { input: aToken },
+  revokeToken: { input: aToken },
+
+  getCaller: nothing,
+  getLiveness: nothing,
+  getReadiness: nothing,
+}
