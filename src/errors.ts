@@ -67,6 +67,26 @@ export const errorTable = {
     retry: true,
     means: 'The letter was changed concurrently. Read it again and repeat the action.',
   },
+  KEY_REUSED: {
+    status: 422,
+    exit: 2,
+    retry: false,
+    means: 'Another request was sent with the same Idempotency-Key. Nothing was done.',
+  },
+  RESPONSE_NOT_KEPT: {
+    status: 409,
+    exit: 5,
+    retry: false,
+    means:
+      'The request with this Idempotency-Key has succeeded. Its response had a secret, which is shown once.',
+  },
+  KEY_IN_USE: {
+    status: 409,
+    exit: 5,
+    retry: true,
+    means:
+      'A request with the same Idempotency-Key runs at this moment. Send it again for its response.',
+  },
   LEASE_LOST: {
     status: 409,
     exit: 5,

@@ -63,8 +63,12 @@ export type { FailedResult } from './letter/result.ts'
 export type { LimiterStatus } from './redelivery/flow/limiter.ts'
 export type { Handler, ReplayingHandler, ReplayRoute, Run } from './redelivery/run.ts'
 export type { ReplayOutcome } from './letter/result.ts'
-export type { LetterReplayOptions, ReviewInput } from './admin/admin.ts'
-export type { RetryOptions } from './admin/action-input.ts'
+export type {
+  ActionOptions,
+  LetterReplayOptions,
+  RetryOptions,
+  ReviewInput,
+} from './admin/action-input.ts'
 export type { EditInput } from './admin/edit-input.ts'
 export { patchPayload } from './check/patch-payload.ts'
 export type { JsonPatch, JsonPatchOperation } from './letter/json-patch.ts'

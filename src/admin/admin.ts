@@ -16,9 +16,18 @@ import type { ReplayOutcome } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { Mailbox } from '../mailbox.ts'
 import type { Store } from '../store.ts'
-import { readRetryOptions, type RetryOptions } from './action-input.ts'
+import {
+  readActionOptions,
+  readRetryOptions,
+  readVersion,
+  type ActionOptions,
+  type LetterReplayOptions,
+  type RetryOptions,
+  type ReviewInput,
+} from './action-input.ts'
 import type { AuditLog } from './audit/audit-log.ts'
 import { describeEdit, describeLetter } from './audit/letter-details.ts'
+import { clearLetters } from './clear-letters.ts'
 import {
   readEdit,
   createUndoEdit,
@@ -49,17 +58,6 @@ export interface AdminOptions extends FailureOptions {
   onFailedRun?: (letter: DeadLetter, change: moves.Change) => void
 }
 
-export interface LetterReplayOptions {
-  /** Another mailbox than the source: a mailbox, or a name that a loop or `mailboxes` defines. */
-  to?: string | Mailbox
-}
-
-export interface ReviewInput {
-  decision: 'requeue' | 'resolve' | 'discard'
-  note?: string
-  by: string
-}
-
 /** Attempts of an action when the letter keeps changing concurrently. */
 const maxAttempts = 5
 
@@ -77,38 +75,47 @@ export class Admin {
 
   /** Makes a letter due, now or at `at`. With `wait` it resolves after the next run. */
   async retry(id: string, by: string, options: RetryOptions): Promise<DeadLetter> {
-    const { at = '', wait, signal } = readRetryOptions(options)
+    const { at = '', wait, signal, ifVersion } = readRetryOptions(options)
     signal?.throwIfAborted()
     const now = toTimestamp(this.#options.clock.now())
     const retryAt = at > now ? at : now
-    const letter = await this.#act({ id, move: 'retry', by }, (before, mover) =>
+    const letter = await this.#act({ id, move: 'retry', by, ifVersion }, (before, mover) =>
       moves.retry(before, mover, retryAt),
     )
     return wait ? waitForRun(letter, { ...this.#options, signal }) : letter
   }
 
-  resolve(id: string, by: string): Promise<DeadLetter> {
-    return this.#act({ id, move: 'resolve', by }, moves.resolve)
+  async resolve(id: string, by: string, options: ActionOptions): Promise<DeadLetter> {
+    const ifVersion = readActionOptions(options)
+    return this.#act({ id, move: 'resolve', by, ifVersion }, moves.resolve)
   }
 
   /** Reports a failed run that happened elsewhere. It counts like a run of a handler. */
-  fail(id: string, error: unknown, by: string): Promise<DeadLetter> {
-    return this.#act({ id, move: 'reschedule', by }, (letter, mover) =>
+  async fail(id: string, error: unknown, by: string, options: ActionOptions): Promise<DeadLetter> {
+    const ifVersion = readActionOptions(options)
+    return this.#act({ id, move: 'reschedule', by, ifVersion }, (letter, mover) =>
       reportFailure(this.#options, letter, mover, error),
     )
   }
 
-  park(id: string, note: string | undefined, by: string): Promise<DeadLetter> {
-    return this.#act({ id, move: 'park', by, note }, (letter, mover) =>
+  async park(
+    id: string,
+    note: string | undefined,
+    by: string,
+    options: ActionOptions,
+  ): Promise<DeadLetter> {
+    const ifVersion = readActionOptions(options)
+    return this.#act({ id, move: 'park', by, note, ifVersion }, (letter, mover) =>
       moves.park(letter, mover, { reason: 'operator' }),
     )
   }
 
   async review(id: string, input: ReviewInput): Promise<DeadLetter> {
-    checkKeys('review', input, ['decision', 'note', 'by'])
+    checkKeys('review', input, ['decision', 'note', 'by', 'ifVersion'])
     const { decision, note, by } = input
     checkOneOf('decision', [decision], ['requeue', 'resolve', 'discard'])
-    return this.#act({ id, move: 'review', by, note }, (letter, mover) =>
+    const ifVersion = readVersion(input)
+    return this.#act({ id, move: 'review', by, note, ifVersion }, (letter, mover) =>
       moves.review(letter, mover, decision),
     )
   }
@@ -119,7 +126,7 @@ export class Admin {
    * parked.
    */
   async replay(id: string, by: string, options: LetterReplayOptions): Promise<DeadLetter> {
-    checkKeys('replay options', options, ['to'])
+    checkKeys('replay options', options, ['to', 'ifVersion'])
     const actor = checkBy(by)
     return this.#audit({ id, move: 'replay', by: actor }, (describe) =>
       this.#replay(id, actor, options, describe),
@@ -132,7 +139,7 @@ export class Admin {
     options: LetterReplayOptions,
     describe: Describe,
   ): Promise<DeadLetter> {
-    let letter = await this.#load(id)
+    let letter = await this.#load(id, readVersion(options))
     this.#checkMove('replay', letter)
     checkDecrypted(letter)
     const { repairRulesFor, createFixCheck } = this.#options
@@ -196,24 +203,27 @@ export class Admin {
   }
 
   /** Adds a note to the history. */
-  async note(id: string, text: string, by: string): Promise<DeadLetter> {
+  async note(id: string, text: string, by: string, options: ActionOptions): Promise<DeadLetter> {
     const note = checkNote(text)
-    return this.#act({ id, move: 'note', by, note }, moves.note)
+    const ifVersion = readActionOptions(options)
+    return this.#act({ id, move: 'note', by, note, ifVersion }, moves.note)
   }
 
-  archive(id: string, by: string): Promise<DeadLetter> {
-    return this.#act({ id, move: 'archive', by }, moves.archive)
+  async archive(id: string, by: string, options: ActionOptions): Promise<DeadLetter> {
+    const ifVersion = readActionOptions(options)
+    return this.#act({ id, move: 'archive', by, ifVersion }, moves.archive)
   }
 
-  restore(id: string, by: string): Promise<DeadLetter> {
-    return this.#act({ id, move: 'restore', by }, moves.restore)
+  async restore(id: string, by: string, options: ActionOptions): Promise<DeadLetter> {
+    const ifVersion = readActionOptions(options)
+    return this.#act({ id, move: 'restore', by, ifVersion }, moves.restore)
   }
 
   /** Saves the present values, so that the edit can be undone, then changes the letter. */
   async edit(id: string, input: EditInput): Promise<DeadLetter> {
     const edit = readEdit(input)
     return this.#act(
-      { id, move: 'edit', by: input.by, note: input.reason },
+      { id, move: 'edit', by: input.by, note: input.reason, ifVersion: readVersion(input) },
       (letter, mover) => this.prepareEdit(letter, edit, mover),
       (letter) => removeUnusedEdit(this.#options.store, letter),
     )
@@ -242,12 +252,13 @@ export class Admin {
   }
 
   /** Undoes the newest edit. The payload gets a new version with its previous bytes. */
-  async undoEdit(id: string, by: string): Promise<DeadLetter> {
+  async undoEdit(id: string, by: string, options: ActionOptions): Promise<DeadLetter> {
     const { store } = this.#options
+    const ifVersion = readActionOptions(options)
     const newest = await findNewestEdit(store, id)
     if (!newest) throw new RedriveError('INVALID_INPUT', `letter ${id} has no edit to undo`)
     const letter = await this.#act(
-      { id, move: 'edit', action: 'undo-edit', by, note: undoNote },
+      { id, move: 'edit', action: 'undo-edit', by, note: undoNote, ifVersion },
       (current, mover) => {
         checkDecrypted(current)
         return moves.edit(current, mover, createUndoEdit(current, newest.value))
@@ -257,20 +268,22 @@ export class Admin {
     return letter
   }
 
-  async remove(id: string, by: string): Promise<DeadLetter> {
+  async remove(id: string, by: string, options: ActionOptions = {}): Promise<DeadLetter> {
     const actor = checkBy(by)
+    const ifVersion = readActionOptions(options)
     return this.#audit({ id, move: 'remove', by: actor }, async (describe) => {
-      const letter = await this.#remove(id, actor)
+      const letter = await this.#remove(id, actor, ifVersion)
       describe({ before: describeLetter(letter) })
       return letter
     })
   }
 
-  async #remove(id: string, actor: string): Promise<DeadLetter> {
+  async #remove(id: string, actor: string, ifVersion?: number): Promise<DeadLetter> {
     const { store, hub } = this.#options
-    const letter = await this.#load(id)
+    const letter = await this.#load(id, ifVersion)
     this.#checkMove('remove', letter)
-    if ((await store.remove({ ids: [id] })) === 0)
+    const same = ifVersion === undefined ? {} : { state: letter.state }
+    if ((await store.remove({ ids: [id], ...same })) === 0)
       throw new RedriveError(
         'VERSION_CONFLICT',
         `letter ${id} was claimed by a worker or removed by someone else: read it again`,
@@ -298,27 +311,10 @@ export class Admin {
     const actor = checkBy(by)
     const what = { kind: 'letters', id: toCanonicalJson(filter) } as const
     return this.#options.audit.act({ action: 'clear', what, actor }, async (describe) => {
-      const removed = await this.#clear(filter, confirm, actor)
+      const removed = await clearLetters(this.#options, filter, confirm, actor)
       describe({ after: { removed } })
       return removed
     })
-  }
-
-  async #clear(filter: LetterFilter, confirm: number, actor: string): Promise<number> {
-    const { store, hub } = this.#options
-    const counts = await store.tally('state', filter)
-    const count = [...counts].reduce(
-      (sum, [state, letters]) => sum + (state === 'retrying' ? 0 : letters),
-      0,
-    )
-    if (confirm !== count)
-      throw new RedriveError(
-        'INVALID_INPUT',
-        `${count} letters match and would be removed permanently: set confirm to ${count}, got ${confirm}`,
-      )
-    const removed = await store.remove(filter)
-    hub.emit({ type: 'removed', count: removed, by: actor })
-    return removed
   }
 
   /** Performs an action on a letter, with its entries in the audit log. */
@@ -347,13 +343,13 @@ export class Admin {
   }
 
   async #change(
-    { id, move, by: actor, note }: LetterAct,
+    { id, move, by: actor, note, ifVersion }: LetterAct,
     decide: (letter: DeadLetter, mover: moves.Mover) => moves.Change | Promise<moves.Change>,
     onConflict?: (letter: DeadLetter) => Promise<void>,
   ): Promise<{ letter: DeadLetter; change: moves.Change; now: DeadLetter }> {
     const { store, clock } = this.#options
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
-      const letter = await this.#load(id)
+      const letter = await this.#load(id, ifVersion)
       this.#checkMove(move, letter)
       const at = toTimestamp(clock.now())
       const change = await decide(letter, {
@@ -372,10 +368,16 @@ export class Admin {
     )
   }
 
-  async #load(id: string): Promise<DeadLetter> {
+  /** The letter, if it has the version that somebody expects. */
+  async #load(id: string, ifVersion?: number): Promise<DeadLetter> {
     const [letter] = await this.#options.store.get([id])
     if (!letter)
       throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
+    if (ifVersion !== undefined && letter.version !== ifVersion)
+      throw new RedriveError(
+        'VERSION_CONFLICT',
+        `letter ${id} has version ${letter.version}, not ${ifVersion}: read it again`,
+      )
     return letter
   }
 

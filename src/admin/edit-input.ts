@@ -1,5 +1,6 @@
 import { checkContext, jsonOf, metadataOf } from '../capture/context.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
+import type { ActionOptions } from './action-input.ts'
 import { readPatch } from '../check/patch-payload.ts'
 import { checkBy, checkReason } from '../check/text.ts'
 import { RedriveError } from '../errors.ts'
@@ -10,7 +11,7 @@ import { encodePayload } from '../letter/payload.ts'
 import { readSealed } from '../letter/sealed.ts'
 import type { Timestamp } from '../letter/time.ts'
 
-export interface EditInput {
+export interface EditInput extends ActionOptions {
   /** The new payload: bytes, a string with its content type, or a JS value. */
   payload?: unknown
   /** A JSON Patch (RFC 6902) of the JSON payload, in place of `payload`. */
@@ -34,6 +35,7 @@ const editKeys = keysOf<EditInput>({
   metadata: true,
   reason: true,
   by: true,
+  ifVersion: true,
 })
 
 /** A checked edit. The patch is applied to the payload of each letter. */

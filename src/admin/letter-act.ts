@@ -11,6 +11,8 @@ export interface LetterAct {
   action?: AuditAction
   by: string
   note?: string | undefined
+  /** The version that the caller has read. A letter with another one does not change. */
+  ifVersion?: number | undefined
 }
 
 /** Adds details to the entry of an action in the audit log. */

@@ -3,9 +3,10 @@ import {
   endpointOf,
   type EndpointName,
   type InputOf,
+  type IsStream,
   type OutputOf,
 } from './endpoints.ts'
-import { hasQuery, pathKeys, type Endpoint } from './endpoint.ts'
+import { hasQuery, linesType, pathKeys, type Endpoint } from './endpoint.ts'
 import { problemSchema, problemType, type Problem } from './problem.ts'
 
 export interface ClientOptions {
@@ -21,18 +22,22 @@ export interface CallOptions {
   signal?: AbortSignal
   /** The call is made once, however often it is sent with this key. */
   idempotencyKey?: string
+  /** The action happens only if the letter still has this version. */
+  ifVersion?: number
+  /** The lines of the body, for endpoints that have some. Browsers send them at the end. */
+  lines?: Iterable<string> | AsyncIterable<string>
 }
 
 /** Whether an input has no required keys. An empty input has the key type string. */
 type CanBeEmpty<T> = string extends keyof T ? true : Partial<T> extends T ? true : false
 
-/** A method for each endpoint. */
+/** A method for each endpoint. Those with a stream return its items as they come. */
 export type Client = {
   [N in EndpointName]: (
     ...args: CanBeEmpty<InputOf<N>> extends true
       ? [input?: InputOf<N>, options?: CallOptions]
       : [input: InputOf<N>, options?: CallOptions]
-  ) => Promise<OutputOf<N>>
+  ) => IsStream<N> extends true ? AsyncGenerator<OutputOf<N>> : Promise<OutputOf<N>>
 }
 
 /** An error response of the server. */
@@ -47,39 +52,95 @@ export class ProblemError extends Error {
 }
 
 export function createClient(options: ClientOptions): Client {
-  const call = (name: EndpointName) => (input: object, callOptions: CallOptions) =>
-    send(endpointOf(name), input ?? {}, options, callOptions ?? {})
-  return Object.fromEntries(endpointNames.map((name) => [name, call(name)])) as Client
+  const call = (name: EndpointName) => (input: object, callOptions: CallOptions) => {
+    const endpoint = endpointOf(name)
+    const response = (): Promise<Response> =>
+      send(endpoint, input ?? {}, options, callOptions ?? {})
+    return endpoint.stream ? readLines(response) : response().then((one) => one.json())
+  }
+  return Object.fromEntries(endpointNames.map((name) => [name, call(name)])) as unknown as Client
 }
 
 async function send(
   endpoint: Endpoint,
   input: object,
   { url, token, fetch: request = fetch }: ClientOptions,
-  { signal, idempotencyKey }: CallOptions,
-): Promise<unknown> {
+  { signal, idempotencyKey, ifVersion, lines = [] }: CallOptions,
+): Promise<Response> {
   const { address, rest } = addressOf(endpoint, input as Record<string, unknown>)
-  const isBody = !hasQuery(endpoint)
+  const body =
+    endpoint.body === 'lines'
+      ? { body: toStream(lines), type: linesType, duplex: 'half' as const }
+      : hasQuery(endpoint)
+        ? undefined
+        : { body: JSON.stringify(rest), type: 'application/json' }
+  const { type, ...sent } = body ?? {}
   const response = await request(`${url}${address}`, {
     method: endpoint.method,
     headers: {
-      accept: 'application/json',
+      accept: endpoint.stream ? linesType : 'application/json',
       // Other sites cannot send this header, so that a session cookie alone is worth nothing.
       'x-redrive': '1',
-      ...(isBody ? { 'content-type': 'application/json' } : {}),
+      ...(type === undefined ? {} : { 'content-type': type }),
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+      ...(ifVersion === undefined ? {} : { 'if-match': `"${ifVersion}"` }),
     },
-    ...(isBody ? { body: JSON.stringify(rest) } : {}),
+    ...sent,
     ...(signal ? { signal } : {}),
   })
-  if (response.ok) return response.json()
+  if (response.ok) return response
   throw new ProblemError(await readProblem(response))
+}
+
+/** The lines as a body. Each gets a line break if it has none. */
+function toStream(lines: Iterable<string> | AsyncIterable<string>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  const iterator =
+    Symbol.asyncIterator in lines ? lines[Symbol.asyncIterator]() : lines[Symbol.iterator]()
+  return new ReadableStream({
+    async pull(controller) {
+      const { value, done } = await iterator.next()
+      if (done) return controller.close()
+      controller.enqueue(encoder.encode(value.endsWith('\n') ? value : `${value}\n`))
+    },
+    async cancel() {
+      await iterator.return?.()
+    },
+  })
+}
+
+/** The values of a response that has one on each line. */
+async function* readLines<T>(request: () => Promise<Response>): AsyncGenerator<T> {
+  const { body } = await request()
+  if (!body) return
+  let rest = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of chunksOf(body)) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) yield JSON.parse(line) as T
+  }
+  if (rest !== '') yield JSON.parse(rest) as T
+}
+
+/** Not every browser can iterate over a stream. */
+async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader()
+  try {
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    await reader.cancel()
+  }
 }
 
 /** The path and the query of a call, and the fields that the path does not have. */
 function addressOf(
-  endpoint: Pick<Endpoint, 'method' | 'path'>,
+  endpoint: Pick<Endpoint, 'method' | 'path' | 'body'>,
   input: Record<string, unknown>,
 ): { address: string; rest: Record<string, unknown> } {
   const rest = { ...input }

@@ -4,16 +4,28 @@ import type { Permission } from './permissions.ts'
 /**
  * How the scope of a caller bounds an endpoint. `letter`: the letter with the `id` of the input
  * must be in the scope. `filter`: the endpoint reads only letters in the scope. `action`: the
- * filter of the bulk action with the `id` of the input must be in the scope. `all`: the endpoint is
- * about the whole store, so that callers with a scope may not use it. `none`: it shows nothing of
- * the store.
+ * filter of the bulk action with the `id` of the input must be in the scope. `capture`: the queue
+ * and the tenant of each failure must be in the scope. `all`: the endpoint is about the whole
+ * store, so that callers with a scope may not use it. `none`: it shows nothing of the store.
  *
  * What belongs to a queue as a whole cannot be divided by tenant, so that callers with a scope of
  * tenants may not use the following. `queue`: the `queue` of the input must be in the scope.
  * `queues`: the endpoint shows only queues in the scope. `group`: all queues of the group with the
  * `fingerprint` of the input must be in the scope.
  */
-type Bounds = 'letter' | 'filter' | 'action' | 'all' | 'none' | 'queue' | 'queues' | 'group'
+type Bounds =
+  | 'letter'
+  | 'filter'
+  | 'action'
+  | 'capture'
+  | 'all'
+  | 'none'
+  | 'queue'
+  | 'queues'
+  | 'group'
+
+export const linesType = 'application/x-ndjson'
+export const eventType = 'application/cloudevents+json'
 
 /**
  * One endpoint: its route, its validation, who may call it, and what it returns. The server, the
@@ -34,13 +46,28 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
   permission: Permission | 'public' | 'any' | 'by-action'
   bounds: Bounds
   /**
-   * Strict. The keys that the path does not have come from the query of a GET or DELETE, and from
-   * the JSON body of other methods.
+   * What the body is. `lines`: JSON Lines of any number, which are read as they come; an endpoint
+   * with them may have the path of another one. `json or event`: JSON, or a CloudEvent. Default:
+   * JSON.
+   */
+  body?: 'json' | 'json or event' | 'lines'
+  /** One line of the body. */
+  line?: z.ZodType
+  /**
+   * Strict. The keys that the path does not have come from the query of a GET or DELETE or of a
+   * request whose body is lines, and from the JSON body of other requests.
    */
   input: Input
   output: z.ZodType<Output>
+  /** The response is many outputs, one on each line. Absent: it is one output. */
+  stream?: 'lines'
   /** Status of a success. Default: 200. */
   status?: 200 | 201 | 202
+  /**
+   * True: the output has a secret that is shown once, so that no response is kept for its
+   * Idempotency-Key.
+   */
+  secret?: boolean
 }
 
 /** The keys of the input that the path has. */
@@ -49,13 +76,20 @@ export function pathKeys(path: string): string[] {
 }
 
 /** Whether the input is in the query, and not in the body. */
-export function hasQuery({ method }: Pick<Endpoint, 'method'>): boolean {
-  return method === 'GET' || method === 'DELETE'
+export function hasQuery({ method, body }: Pick<Endpoint, 'method' | 'body'>): boolean {
+  return method === 'GET' || method === 'DELETE' || body === 'lines'
 }
 
 /** Keeps the exact types of an endpoint. */
 export function endpoint<Input extends z.ZodObject, Output>(
   given: Endpoint<Input, Output>,
 ): Endpoint<Input, Output> {
+  return given
+}
+
+/** Keeps the exact types of an endpoint whose response is a stream. */
+export function streamEndpoint<Input extends z.ZodObject, Output, Stream extends 'lines'>(
+  given: Endpoint<Input, Output> & { stream: Stream },
+): Endpoint<Input, Output> & { stream: Stream } {
   return given
 }

@@ -2,16 +2,20 @@ import type { z } from 'zod'
 import type { Endpoint } from './endpoint.ts'
 import { auditEndpoints } from './endpoints/audit.ts'
 import { bulkEndpoints } from './endpoints/bulk.ts'
+import { captureEndpoints } from './endpoints/capture.ts'
 import { groupEndpoints } from './endpoints/groups.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
 import { queueEndpoints } from './endpoints/queues.ts'
 import { reportEndpoints } from './endpoints/reports.ts'
 import { systemEndpoints } from './endpoints/system.ts'
 import { tokenEndpoints } from './endpoints/tokens.ts'
+import { transferEndpoints } from './endpoints/transfer.ts'
 
 /** All endpoints. A route that is not here does not exist. */
 export const endpoints = {
   ...letterEndpoints,
+  ...captureEndpoints,
+  ...transferEndpoints,
   ...groupEndpoints,
   ...bulkEndpoints,
   ...queueEndpoints,
@@ -27,6 +31,11 @@ export type InputOf<N extends EndpointName> = z.input<(typeof endpoints)[N]['inp
 /** What a handler gets: the input after validation. */
 export type ReadInputOf<N extends EndpointName> = z.output<(typeof endpoints)[N]['input']>
 export type OutputOf<N extends EndpointName> = z.output<(typeof endpoints)[N]['output']>
+
+/** Whether the response of an endpoint is a stream. */
+export type IsStream<N extends EndpointName> = (typeof endpoints)[N] extends { stream: string }
+  ? true
+  : false
 
 export const endpointNames = Object.keys(endpoints) as EndpointName[]
 

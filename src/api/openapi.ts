@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { hasQuery, pathKeys, type Endpoint } from './endpoint.ts'
+import { eventType, hasQuery, linesType, pathKeys, type Endpoint } from './endpoint.ts'
 import { endpointNames, endpointOf } from './endpoints.ts'
 import { permissionOfAction } from './permissions.ts'
 import { problemSchema, problemType } from './problem.ts'
@@ -13,10 +13,11 @@ export function openApiDocument(version: string): JsonObject {
   schemas.add(problemSchema, 'output')
   for (const name of endpointNames) {
     const endpoint = endpointOf(name)
-    paths[endpoint.path] = {
-      ...paths[endpoint.path],
-      [endpoint.method.toLowerCase()]: operationOf(name, endpoint, schemas),
-    }
+    const { path } = endpoint
+    const method = endpoint.method.toLowerCase()
+    const operation = operationOf(name, endpoint, schemas)
+    const other = paths[path]?.[method] as Operation | undefined
+    paths[path] = { ...paths[path], [method]: other ? merge(other, operation) : operation }
   }
   return {
     openapi: '3.1.0',
@@ -34,7 +35,26 @@ export function openApiDocument(version: string): JsonObject {
   }
 }
 
-function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): JsonObject {
+type Operation = JsonObject & {
+  summary: string
+  requestBody?: { content: JsonObject }
+  responses: JsonObject
+}
+
+/** An address has one operation: endpoints that share it differ in the content type of the body. */
+function merge(one: Operation, other: Operation): Operation {
+  return {
+    ...one,
+    description: `${one.summary} With a body of ${linesType}: ${other.summary}`,
+    requestBody: {
+      ...one.requestBody,
+      content: { ...one.requestBody?.content, ...other.requestBody?.content },
+    },
+    responses: { ...other.responses, ...one.responses },
+  }
+}
+
+function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): Operation {
   const { tag, summary, permission, status = 200 } = endpoint
   const input = schemas.add(endpoint.input, 'input') as {
     properties?: JsonObject
@@ -64,13 +84,15 @@ function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): JsonOb
     ...(permission === 'public' ? { security: [] } : {}),
     ...permissionOf(permission),
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(hasQuery(endpoint) || others.length === 0
-      ? {}
-      : { requestBody: bodyOf(properties, others, required) }),
+    ...requestBodyOf(endpoint, schemas, () => bodyOf(properties, others, required)),
     responses: {
       [status]: {
         description: 'Success.',
-        content: { 'application/json': { schema: schemas.add(endpoint.output, 'output') } },
+        content: {
+          [endpoint.stream ? linesType : 'application/json']: {
+            schema: schemas.add(endpoint.output, 'output'),
+          },
+        },
       },
       default: {
         description: 'A problem (RFC 9457).',
@@ -87,7 +109,28 @@ function permissionOf(permission: Endpoint['permission']): JsonObject {
     : { 'x-permission': permission }
 }
 
-function bodyOf(properties: JsonObject, keys: string[], required: string[]): JsonObject {
+function requestBodyOf(
+  endpoint: Endpoint,
+  schemas: Schemas,
+  json: () => { required: boolean; content: JsonObject } | undefined,
+): { requestBody?: { required: boolean; content: JsonObject } } {
+  if (endpoint.line) {
+    const schema = schemas.add(endpoint.line, 'input')
+    return { requestBody: { required: true, content: { [linesType]: { schema } } } }
+  }
+  const body = hasQuery(endpoint) ? undefined : json()
+  if (!body) return {}
+  const event =
+    endpoint.body === 'json or event' ? { [eventType]: { schema: { type: 'object' } } } : {}
+  return { requestBody: { ...body, content: { ...body.content, ...event } } }
+}
+
+function bodyOf(
+  properties: JsonObject,
+  keys: string[],
+  required: string[],
+): { required: boolean; content: JsonObject } | undefined {
+  if (keys.length === 0) return undefined
   const needed = keys.filter((key) => required.includes(key))
   const schema = {
     type: 'object',

@@ -6,6 +6,7 @@ import { systemClock } from '../clock/clock.ts'
 import { createSecret } from '../clock/secret.ts'
 import { loadConfig, type Config } from '../config/load.ts'
 import { RedriveError } from '../errors.ts'
+import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
 import { callerOf, isSame, Tokens } from '../server/tokens.ts'
 import type { Caller } from '../server/caller.ts'
@@ -42,6 +43,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     const app = createServer({
       dlq,
       tokens,
+      idempotency: new Idempotency(dlq.store, systemClock),
+      clock: systemClock,
       version: readVersion(),
       ...(token === undefined ? {} : { identify: identifyBy(token) }),
       onError: (error, route) => logger.error({ error, route }, 'request failed'),

@@ -1,7 +1,4 @@
-import type { RetryOptions } from '../admin/action-input.ts'
-import type { LetterReplayOptions, ReviewInput } from '../admin/admin.ts'
 import type { ActDetails, AuditedAct, DeniedCall, PruneOptions } from '../admin/audit/audit-log.ts'
-import type { EditInput } from '../admin/edit-input.ts'
 import type { Bulk, ResultsQuery } from '../bulk/bulk.ts'
 import type { PlanOptions, UndoOptions } from '../bulk/plan-options.ts'
 import { checkFilter } from '../check/filter.ts'
@@ -11,7 +8,6 @@ import type { AuditAction } from '../letter/audit.ts'
 import type { BulkAction, BulkResult, FilterActionName } from '../letter/bulk-action.ts'
 import { toCanonicalJson } from '../letter/canonical-json.ts'
 import type { GroupDetail, IgnoreGroupOptions, ResolveGroupOptions } from '../letter/group.ts'
-import type { DeadLetter } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
 import type { LetterFilter, Page } from '../letter/query.ts'
 import { everything } from '../transfer/copy/batches.ts'
@@ -25,7 +21,8 @@ import type { Chunks } from '../transfer/lines/split.ts'
 import { exportOperationFile } from '../transfer/operation-file/export.ts'
 import { importOperationFile, type ImportReport } from '../transfer/operation-file/import.ts'
 import type { KeyRotation, RotateOptions } from '../store.ts'
-import { noEncryption, QueueInspection } from './inspection.ts'
+import { noEncryption } from './inspection.ts'
+import { LetterActions } from './letter-actions.ts'
 
 export interface ClearOptions {
   /** The number of matching letters, as a safeguard: any other number is rejected. */
@@ -37,78 +34,8 @@ export interface ClearOptions {
 const rotateKeysOf = keysOf<RotateOptions>({ onProgress: true, signal: true })
 const clearKeys = keysOf<ClearOptions>({ confirm: true, by: true })
 
-/** The actions of people on letters. */
-export class QueueActions extends QueueInspection {
-  // actions on one letter
-
-  /**
-   * Makes the letter due now, or at `at`; a settled letter gets a fresh retry budget. With
-   * `wait: true` it resolves after the next run, in any process, with the letter after it; `signal`
-   * aborts the wait.
-   */
-  retry(id: string, by = 'operator', options: RetryOptions = {}): Promise<DeadLetter> {
-    return this.parts.admin.retry(id, by, options)
-  }
-
-  /**
-   * Publishes the letter as it is now to its source, a mailbox or a topic, with its headers and its
-   * lineage, and resolves it, with `confirmReplayMs` later. If the message fails there, it becomes
-   * another letter with one more replay. At `maxReplays` the letter is parked with the reason
-   * `replay-limit`. The message is published first and recorded then: a crash in between can
-   * publish it twice but never loses it. Rejects with NO_ROUTE if the source has no address or is
-   * unknown to this process.
-   */
-  replay(id: string, by = 'operator', options: LetterReplayOptions = {}): Promise<DeadLetter> {
-    return this.parts.admin.replay(id, by, options)
-  }
-
-  resolve(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.resolve(id, by)
-  }
-
-  /** Reports a failed run that happened elsewhere. It counts like a run of a handler. */
-  fail(id: string, error: unknown, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.fail(id, error, by)
-  }
-
-  /** Parks the letter for review. */
-  park(id: string, note?: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.park(id, note, by)
-  }
-
-  review(id: string, decision: ReviewInput): Promise<DeadLetter> {
-    return this.parts.admin.review(id, decision)
-  }
-
-  /**
-   * Adds a note to the history of the letter, in any state, also while it runs. A note has at most
-   * 4,000 characters. Like every entry, it can be dropped from the middle of a long history.
-   */
-  note(id: string, text: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.note(id, text, by)
-  }
-
-  edit(id: string, edit: EditInput): Promise<DeadLetter> {
-    return this.parts.admin.edit(id, edit)
-  }
-
-  undoEdit(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.undoEdit(id, by)
-  }
-
-  archive(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.archive(id, by)
-  }
-
-  restore(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.restore(id, by)
-  }
-
-  /** Removes the letter permanently and returns it. */
-  remove(id: string, by = 'operator'): Promise<DeadLetter> {
-    return this.parts.admin.remove(id, by)
-  }
-
+/** The actions of people on many letters, on queues and on groups. */
+export class QueueActions extends LetterActions {
   /**
    * Removes all matching letters that do not run. `confirm` must be their number, as a safeguard.
    */

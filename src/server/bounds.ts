@@ -17,6 +17,22 @@ export function isInScope(
   )
 }
 
+/** The failure as the caller may store it. Without a tenant, it gets the only one of the scope. */
+export function boundFailure<F extends { queue: string; tenant?: string | undefined }>(
+  failure: F,
+  caller: Caller,
+): F {
+  const { tenants } = caller.scope
+  checkQueue(failure.queue, caller)
+  return tenants === undefined ? failure : { ...failure, tenant: tenantOf(failure.tenant, tenants) }
+}
+
+/** Rejects a queue outside the scope of the caller. */
+export function checkQueue(queue: string, { name, scope: { queues } }: Caller): void {
+  if (queues === undefined || queues.includes(queue)) return
+  throw new RedriveError('FORBIDDEN', `${name} is limited to the queues ${queues.join(', ')}`)
+}
+
 /** Whether all letters that can match a filter are in the scope of a caller. */
 export function isFilterInScope(
   { queues, tenants }: Scope,
@@ -59,6 +75,6 @@ function tenantOf(wanted: string | undefined, allowed: readonly string[]): strin
   if (wanted === undefined && allowed.length === 1) return allowed[0]!
   throw new RedriveError(
     'FORBIDDEN',
-    `the token is limited to the tenants ${allowed.join(', ')}: filter by one of them with \`tenant\``,
+    `the token is limited to the tenants ${allowed.join(', ')}: set \`tenant\` to one of them`,
   )
 }

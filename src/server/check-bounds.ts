@@ -4,7 +4,7 @@ import { RedriveError } from '../errors.ts'
 import type { BulkAction, BulkActionName } from '../letter/bulk-action.ts'
 import type { GroupDetail } from '../letter/group.ts'
 import type { DeadLetter } from '../letter/letter.ts'
-import { isFilterInScope, isInScope } from './bounds.ts'
+import { checkQueue, isFilterInScope, isInScope } from './bounds.ts'
 import { checkPermission } from './caller.ts'
 import { denied, type DenialContext } from './denials.ts'
 import type { Context } from './handlers/handler.ts'
@@ -25,7 +25,7 @@ export async function checkBounds(
     context.letter = await findLetter(input['id'] as string, context, denials)
   if (bounds === 'group') context.group = await findGroup(input['fingerprint'] as string, context)
   if (bounds === 'action') context.action = await findAction(input['id'] as string, context)
-  if (bounds === 'queue') checkQueue(input['queue'] as string, context)
+  if (bounds === 'queue') checkQueue(input['queue'] as string, context.caller)
   if (permission === 'by-action') {
     const action = bounds === 'action' ? context.action.action : (input['action'] as BulkActionName)
     checkPermission(context.caller, `${denials.endpoint} for ${action}`, permissionOfAction[action])
@@ -62,14 +62,5 @@ async function findAction(id: string, { dlq, caller }: Context): Promise<BulkAct
   throw new RedriveError(
     'ACTION_NOT_FOUND',
     `there is no bulk action ${JSON.stringify(id.slice(0, 100))}: check the id, or list the actions`,
-  )
-}
-
-function checkQueue(queue: string, { caller }: Context): void {
-  const { queues } = caller.scope
-  if (queues === undefined || queues.includes(queue)) return
-  throw new RedriveError(
-    'FORBIDDEN',
-    `${caller.name} is limited to the queues ${queues.join(', ')}`,
   )
 }

@@ -1,3 +1,4 @@
+import { actAs } from '../admin/audit/caller.ts'
 import type { EndpointName } from '../api/endpoints.ts'
 import { hasCode } from '../errors.ts'
 import type { AuditSubject } from '../letter/audit.ts'
@@ -13,15 +14,18 @@ export interface DenialContext {
   params: { [key: string]: string }
 }
 
-/** Performs a call. If it is denied, the audit log says so. */
-export async function recordDenial<T>(context: DenialContext, call: () => T): Promise<Awaited<T>> {
-  try {
-    return await call()
-  } catch (error) {
-    if (hasCode(error, 'UNAUTHENTICATED', 'FORBIDDEN'))
-      await denied(context, error.code, error.message)
-    throw error
-  }
+/** Performs a call in the name of its sender. If it is denied, the audit log says so. */
+export function recordDenial<T>(context: DenialContext, call: () => T | Promise<T>): Promise<T> {
+  const { caller } = context
+  return actAs({ via: 'http', ...(caller ? { actor: caller.name } : {}) }, async () => {
+    try {
+      return await call()
+    } catch (error) {
+      if (hasCode(error, 'UNAUTHENTICATED', 'FORBIDDEN'))
+        await denied(context, error.code, error.message)
+      throw error
+    }
+  })
 }
 
 /** Records a denied call. */

@@ -3,6 +3,7 @@ import { hasQuery, pathKeys, type Endpoint } from '../api/endpoint.ts'
 import { firstIssue } from '../check/issues.ts'
 import { describeType } from '../check/keys.ts'
 import { RedriveError } from '../errors.ts'
+import type { Json } from '../letter/letter.ts'
 
 /** The parts of a request that carry input. */
 export interface RequestParts {
@@ -18,12 +19,42 @@ export function readInput(endpoint: Endpoint, parts: RequestParts): { [key: stri
   for (const key of Object.keys(fromPath))
     if (Object.hasOwn(rest, key))
       throw invalid(`"${key}" is part of the path: remove it from the rest of the request`)
-  const given = { ...rest, ...fromPath }
-  const result = endpoint.input.safeParse(given)
+  return checkInput(endpoint.input, { ...rest, ...fromPath })
+}
+
+/** The value, checked by a schema. Rejects the first thing that is wrong with it, by name. */
+export function checkInput(schema: z.ZodObject, given: unknown): { [key: string]: unknown } {
+  const result = schema.safeParse(given)
   if (result.success) return result.data
-  const { path, isUnknownKey, text } = firstIssue(result.error, endpoint.input, given)
+  const { path, isUnknownKey, text } = firstIssue(result.error, schema, given)
   const key = path.join('.')
+  if (key === '') throw invalid(`the value ${text}`)
   throw invalid(isUnknownKey ? `unknown field "${key}": ${text}` : `field "${key}" ${text}`)
+}
+
+/** The JSON value of some bytes. `thing` names them in the error. */
+export function parseJson(bytes: Buffer, thing: string): unknown {
+  try {
+    return JSON.parse(utf8.decode(bytes))
+  } catch {
+    throw invalid(`${thing} is not valid JSON in UTF-8`)
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The payload that is given in one of three forms. Undefined: there is none. */
+export function payloadOf(
+  { base64, ...others }: { json?: Json; text?: string; base64?: string },
+  rule: string,
+): Json | Buffer | undefined {
+  const given = Object.entries({ ...others, base64 }).filter(([, value]) => value !== undefined)
+  if (given.length > 1) throw invalid(`${rule}, got ${given.map(([name]) => name).join(' and ')}`)
+  return base64 === undefined
+    ? 'json' in others
+      ? others.json
+      : others.text
+    : Buffer.from(base64, 'base64')
 }
 
 function readBody(body: unknown): { [key: string]: unknown } {

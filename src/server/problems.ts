@@ -10,11 +10,21 @@ const codeOfStatus: { [status: number]: ErrorCode } = {
   429: 'TOO_MANY_REQUESTS',
 }
 
+/** The letter does not have the version of If-Match. */
+export class PreconditionFailed extends Error {}
+
+/** An error whose response has this status. */
+export function withStatus(status: 415, message: string): Error {
+  return Object.assign(new Error(message), { statusCode: status })
+}
+
 /**
  * The response to an error. The text of an unexpected error stays in the log: it may contain
  * anything.
  */
 export function toProblem(error: unknown): Problem {
+  if (error instanceof PreconditionFailed)
+    return { ...problemOf('VERSION_CONFLICT', error.message), status: 412, retry: false }
   if (error instanceof RedriveError) return problemOf(error.code, error.message)
   const { statusCode, message } = error as { statusCode?: number; message?: string }
   const code = statusCode === undefined ? undefined : codeOfStatus[statusCode]

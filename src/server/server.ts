@@ -1,17 +1,19 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { actAs } from '../admin/audit/caller.ts'
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
-import type { Endpoint } from '../api/endpoint.ts'
+import { linesType } from '../api/endpoint.ts'
 import { openApiDocument } from '../api/openapi.ts'
 import { problemType } from '../api/problem.ts'
+import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
-import type { DeadLetter } from '../letter/letter.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
+import { bodyOf, isLines, linesOf, readBodies } from './body.ts'
 import { checkAccess, type Caller } from './caller.ts'
 import { checkBounds } from './check-bounds.ts'
+import { ifMatchFailed, matchesEtag, readIfMatch } from './conditions.ts'
 import { recordDenial, type DenialContext } from './denials.ts'
 import { auditHandlers } from './handlers/audit.ts'
 import { bulkHandlers } from './handlers/bulk.ts'
+import { captureHandlers } from './handlers/capture.ts'
 import { groupHandlers } from './handlers/groups.ts'
 import type { Context, Handlers } from './handlers/handler.ts'
 import { letterHandlers } from './handlers/letters.ts'
@@ -19,13 +21,21 @@ import { queueHandlers } from './handlers/queues.ts'
 import { reportHandlers } from './handlers/reports.ts'
 import { systemHandlers } from './handlers/system.ts'
 import { tokenHandlers } from './handlers/tokens.ts'
+import { transferHandlers } from './handlers/transfer.ts'
+import type { Idempotency } from './idempotency.ts'
 import { readInput } from './input.ts'
+import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
+import { isLetterView, once, rejectKey } from './once.ts'
 import { toProblem } from './problems.ts'
+import { sendStream, signalOf } from './stream.ts'
 import type { Tokens } from './tokens.ts'
 
 export interface ServerOptions {
   dlq: DeadLetterQueue
   tokens: Tokens
+  /** Keeps the responses of requests with an Idempotency-Key. */
+  idempotency: Idempotency
+  clock: Clock
   /** The caller of a token that is not in the store. */
   identify?: (token: string) => Caller | undefined
   version: string
@@ -33,13 +43,10 @@ export interface ServerOptions {
   onError: (error: unknown, route: string) => void
 }
 
-/** Limits of a request. A larger or slower one is rejected. */
-const maxBodyBytes = 10 * 1024 * 1024
-const requestTimeoutMs = 30_000
-const maxParamLength = 2000
-
 const handlers: Handlers = {
   ...letterHandlers,
+  ...captureHandlers,
+  ...transferHandlers,
   ...groupHandlers,
   ...bulkHandlers,
   ...queueHandlers,
@@ -61,9 +68,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
   })
   app.addHook('onSend', async (_request, reply) => addSecurityHeaders(reply))
   app.setErrorHandler((error, request, reply) => {
-    const problem = sendProblem(reply, error)
-    if (problem.status >= 500)
-      options.onError(error, `${request.method} ${request.routeOptions.url}`)
+    const problem = sendProblem(reply, ifMatchFailed(error, request.headers))
+    if (problem.status >= 500) options.onError(error, routeOf(request))
     return reply
   })
   app.setNotFoundHandler((request, reply) => {
@@ -73,50 +79,91 @@ export function createServer(options: ServerOptions): FastifyInstance {
     )
     return reply
   })
-  for (const name of endpointNames) addEndpoint(app, name, endpointOf(name), options)
+  readBodies(app, options.clock)
+  for (const names of endpointsByRoute()) addRoute(app, names, options)
   const document = openApiDocument(options.version)
   app.get('/api/openapi.json', () => document)
   return app
 }
 
-function addEndpoint(
-  app: FastifyInstance,
-  name: EndpointName,
-  endpoint: Endpoint,
-  options: ServerOptions,
-): void {
+/** Endpoints with the same method and path differ in the form of their body. */
+function endpointsByRoute(): EndpointName[][] {
+  return Object.values(
+    Object.groupBy(endpointNames, (name) => `${endpointOf(name).method} ${endpointOf(name).path}`),
+  ) as EndpointName[][]
+}
+
+function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOptions): void {
+  const { method, path, stream } = endpointOf(names[0]!)
+  const nameFor = (request: FastifyRequest): EndpointName =>
+    names.find((name) => isLines(request.headers) === (endpointOf(name).body === 'lines')) ??
+    names[0]!
   app.route({
-    method: endpoint.method,
-    url: endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-    handler: async (request, reply) => {
+    method,
+    url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    // The headers of a stream are not worth reading all of it.
+    exposeHeadRoute: stream === undefined,
+    // Before the body is read, so that nobody without a right can make the server read it.
+    onRequest: async (request) => {
+      const name = nameFor(request)
+      const endpoint = endpointOf(name)
       const caller = endpoint.permission === 'public' ? undefined : await identify(request, options)
       const { params } = request as { params: { [key: string]: string } }
-      const denials = { dlq: options.dlq, endpoint: name, caller, params }
-      const output = await actAs({ via: 'http', ...(caller ? { actor: caller.name } : {}) }, () =>
-        recordDenial(denials, () => {
-          checkAccess(caller, name, endpoint)
-          return call(request, denials, options)
-        }),
-      )
-      if (isLetter(output)) reply.header('etag', `"${output.version}"`)
-      return reply.code(endpoint.status ?? 200).send(output)
+      const sender = { dlq: options.dlq, endpoint: name, caller, params }
+      await recordDenial(sender, () => checkAccess(caller, name, endpoint))
+      senders.set(request, sender)
+    },
+    handler: (request, reply) => {
+      const sender = senders.get(request)!
+      return recordDenial(sender, () => respond(sender, request, reply, options))
     },
   })
 }
 
-/** Reads the input of a request and calls the handler. */
-async function call(
+/** What is known about the sender of a request. */
+const senders = new WeakMap<FastifyRequest, DenialContext>()
+
+async function respond(
+  sender: DenialContext,
   request: FastifyRequest,
-  denials: DenialContext,
-  { dlq, tokens }: ServerOptions,
-): Promise<unknown> {
-  const { endpoint: name, caller, params } = denials
+  reply: FastifyReply,
+  options: ServerOptions,
+): Promise<FastifyReply> {
+  const { endpoint: name, caller, params } = sender
   const endpoint = endpointOf(name)
-  const query = new URL(request.url, 'http://server').searchParams
-  const input = readInput(endpoint, { params, query, body: request.body })
-  const context = { dlq, tokens, caller } as Context
-  if (caller) await checkBounds(denials, endpoint, input, context)
-  return (handlers[name] as AnyHandler)(input, context)
+  const { dlq, tokens } = options
+  const onError = (error: unknown): void => options.onError(error, routeOf(request))
+  const signal = signalOf(reply)
+  const ifVersion = readIfMatch(endpoint, request.headers)
+  const input = readInput(endpoint, {
+    params,
+    query: new URL(request.url, 'http://server').searchParams,
+    body: bodyOf(endpoint, request),
+  })
+  const body = linesOf(request)
+  const context = { dlq, tokens, caller, ifVersion, body, signal, onError } as unknown as Context
+  const act = async (): Promise<unknown> => {
+    if (caller) await checkBounds(sender, endpoint, input, context)
+    return (handlers[name] as AnyHandler)(input, context)
+  }
+  if (endpoint.stream || endpoint.body === 'lines') rejectKey(request)
+  if (endpoint.stream) {
+    return sendStream(reply, linesType, (await act()) as AsyncIterable<string>, context)
+  }
+  const { idempotency } = options
+  const { status, body: output } = await once(
+    { idempotency, endpoint, request, context },
+    async () => ({
+      status: endpoint.status ?? 200,
+      body: await act(),
+    }),
+  )
+  const etag = isLetterView(output) ? `"${output.version}"` : undefined
+  if (etag !== undefined) reply.header('etag', etag)
+  if (request.method === 'GET' && etag !== undefined && matchesEtag(request.headers, etag))
+    return reply.code(304).send()
+  if (status >= 400) reply.type(problemType)
+  return reply.code(status).send(output)
 }
 
 async function identify(
@@ -126,12 +173,6 @@ async function identify(
   const [, token] = /^Bearer ([\w-]{1,200})$/.exec(request.headers.authorization ?? '') ?? []
   if (token === undefined) return undefined
   return known?.(token) ?? tokens.identify(token)
-}
-
-function isLetter(output: unknown): output is DeadLetter {
-  return (
-    typeof output === 'object' && output !== null && 'fingerprint' in output && 'version' in output
-  )
 }
 
 function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
@@ -149,6 +190,10 @@ function addSecurityHeaders(reply: FastifyReply): void {
     'referrer-policy': 'no-referrer',
     'cache-control': reply.getHeader('cache-control') ?? 'no-store',
   })
+}
+
+function routeOf({ method, routeOptions }: FastifyRequest): string {
+  return `${method} ${routeOptions.url}`
 }
 
 function pathOf(request: FastifyRequest): string {

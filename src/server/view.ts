@@ -23,6 +23,17 @@ export function viewLetter(letter: DeadLetter, caller: Caller): LetterView {
   }
 }
 
+/** A letter that was shown, without content. */
+export function hideLetter({ payload, history, ...rest }: LetterView): LetterView {
+  const { json: _, text: __, base64: ___, ...facts } = payload
+  return {
+    ...hideContent(rest),
+    history: history.map((entry) => hideEntry(entry)),
+    payload: facts,
+    hidden: true,
+  }
+}
+
 function hideEntry(entry: HistoryEntry): HistoryEntry {
   const { note: _, failure, ...rest } = entry
   return failure ? { ...rest, failure: { ...failure, message: '' } } : rest

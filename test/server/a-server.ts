@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { createClient, type Client } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { Idempotency } from '../../src/server/idempotency.ts'
 import { createServer } from '../../src/server/server.ts'
 import { Tokens, type NewToken } from '../../src/server/tokens.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
@@ -31,7 +32,9 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
   const dlq = await DeadLetterQueue.open(store, { clock, ...options })
   const tokens = new Tokens({ store, clock })
   const errors: unknown[] = []
-  const app = createServer({ dlq, tokens, version: '0', onError: (error) => errors.push(error) })
+  const idempotency = new Idempotency(store, clock)
+  const onError = (error: unknown): unknown => errors.push(error)
+  const app = createServer({ dlq, tokens, idempotency, clock, version: '0', onError })
   checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {
@@ -56,13 +59,21 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
   }
 }
 
+export async function readAll<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
 /** Every JSON response must match the strict schema of its endpoint: otherwise it is an error. */
 function checkOutputs(app: FastifyInstance): void {
   const endpointOfRoute = new Map(
-    endpointNames.map((name) => {
-      const endpoint = endpointOf(name)
-      return [`${endpoint.method} ${endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1')}`, endpoint]
-    }),
+    endpointNames
+      .map(endpointOf)
+      .filter(({ stream }) => !stream)
+      .map((endpoint) => {
+        return [`${endpoint.method} ${endpoint.path.replaceAll(/\{(\w+)\}/g, ':$1')}`, endpoint]
+      }),
   )
   app.addHook('onSend', async (request, reply, payload) => {
     const endpoint = endpointOfRoute.get(`${request.method} ${request.routeOptions.url}`)

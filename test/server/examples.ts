@@ -1,5 +1,5 @@
 import type { EndpointName, InputOf } from '../../src/api/endpoints.ts'
-import type { TestServer } from './a-server.ts'
+import { readAll, type TestServer } from './a-server.ts'
 
 /** Every payload, error, header, metadata value and note of the examples contains it. */
 export const secret = '4111'
@@ -10,6 +10,8 @@ export const tenant = 'acme'
 export interface Example<Input = object> {
   /** Creates what the call needs. */
   input: (server: TestServer) => Input | Promise<Input>
+  /** The lines of the body, for endpoints that have some. */
+  lines?: (server: TestServer) => Iterable<string> | Promise<Iterable<string>>
   /** Status of an allowed call, if it is not the one of the endpoint. */
   allowed?: number
   /** Status of a call with a scope that has no letters, if it is not the one of the bounds. */
@@ -63,6 +65,13 @@ const pausedQueue = {
   },
 }
 
+const failure = {
+  queue,
+  tenant,
+  json: { card: secret },
+  error: { message: `the gateway refused ${secret}` },
+}
+
 /** An example for every endpoint. */
 export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listLetters: {
@@ -107,6 +116,22 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
     },
   },
   removeLetter: withId,
+
+  capture: { input: () => failure, outside: 403 },
+  captureMany: { ...nothing, lines: () => [JSON.stringify(failure)], outside: 403 },
+  exportLetters: {
+    input: async (server) => {
+      await aLetter(server)
+      return {}
+    },
+  },
+  importLetters: {
+    ...nothing,
+    lines: async (server) => {
+      const { id } = await aLetter(server)
+      return readAll(server.dlq.exportLetters({ ids: [id] }))
+    },
+  },
 
   listGroups: {
     input: async (server) => {

@@ -1,6 +1,8 @@
 import { request as httpRequest } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { problemSchema, problemType } from '../../src/api/problem.ts'
+import { bodyTimeoutMs } from '../../src/server/limits.ts'
 import { aServer, type TestServer } from './a-server.ts'
 
 let server: TestServer
@@ -99,6 +101,20 @@ describe('bad requests', () => {
       body: Buffer.alloc(11 * 1024 * 1024, 0x20),
     })
     expect(answer.status).toBe(413)
+  })
+
+  it('ends the connection of a body that does not arrive', async () => {
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+    const closed = vi.fn<() => void>()
+    socket.once('close', closed).resume()
+    socket.write(
+      `POST /api/letters/${id}/retry HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n` +
+        'content-type: application/json\r\ncontent-length: 100\r\n\r\n{',
+    )
+    await vi.waitFor(async () => {
+      await server.clock.advance(bodyTimeoutMs)
+      expect(closed).toHaveBeenCalled()
+    })
   })
 
   it('rejects another content type', async () => {

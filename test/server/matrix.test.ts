@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createClient, ProblemError, type Client } from '../../src/api/client.ts'
+import { createClient, ProblemError, type CallOptions, type Client } from '../../src/api/client.ts'
 import type { Endpoint } from '../../src/api/endpoint.ts'
 import { endpointNames, endpointOf, type EndpointName } from '../../src/api/endpoints.ts'
 import {
@@ -10,8 +10,9 @@ import {
   type Permission,
   type Scope,
 } from '../../src/api/permissions.ts'
+import type { Problem } from '../../src/api/problem.ts'
 import type { NewToken } from '../../src/server/tokens.ts'
-import { aServer, type TestServer } from './a-server.ts'
+import { aServer, readAll, type TestServer } from './a-server.ts'
 import { examples, queue, secret, tenant, type Example } from './examples.ts'
 
 let server: TestServer
@@ -88,14 +89,28 @@ function expectedStatus(endpoint: Endpoint, example: Example, column: Column): n
   return example.outside ?? allowed
 }
 
+/** The items of a stream. The problem of a line is thrown as if it were that of the response. */
+async function readStream(stream: AsyncIterable<unknown>): Promise<unknown[]> {
+  const items = await readAll(stream)
+  for (const item of items) {
+    const { problem } = item as { problem?: Problem }
+    if (problem) throw new ProblemError(problem)
+  }
+  return items
+}
+
 async function call(
   client: Client,
   name: EndpointName,
   input: object,
+  options: CallOptions,
 ): Promise<{ status: number; text: string }> {
-  const send = client[name] as (input: object) => Promise<unknown>
+  const { stream, status = 200 } = endpointOf(name)
+  const send = client[name] as (input: object, options: CallOptions) => unknown
   try {
-    return { status: endpointOf(name).status ?? 200, text: JSON.stringify(await send(input)) }
+    const response = send(input, options)
+    const output = stream ? await readStream(response as AsyncIterable<unknown>) : await response
+    return { status, text: JSON.stringify(output) }
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error
     return { status: error.problem.status, text: JSON.stringify(error.problem) }
@@ -113,7 +128,9 @@ describe.each(endpointNames)('%s', (name) => {
   it.each(Object.entries(columnsOf(endpoint)))('%s', async (_, column) => {
     const input = await example.input(server)
     const token = column.token ? { token: await server.token(column.token) } : {}
-    const { status, text } = await call(createClient({ url: server.url, ...token }), name, input)
+    const client = createClient({ url: server.url, ...token })
+    const lines = example.lines ? { lines: await example.lines(server) } : {}
+    const { status, text } = await call(client, name, input, lines)
     expect(status, text).toBe(expectedStatus(endpoint, example, column))
     if (!column.permissions?.includes('payload:read')) expect(text).not.toContain(secret)
     const isOutside = column.scope === 'outside' || column.scope === 'outside-tenants'

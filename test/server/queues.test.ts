@@ -71,7 +71,7 @@ describe('queues over HTTP', () => {
     expect((await mail.listQueues()).items).toMatchObject([{ queue: 'send-mail', count: 1 }])
     const both = await server.client({ tenants: ['acme', 'umbrella'] })
     await expect(both.listQueues()).rejects.toMatchObject({
-      problem: { status: 403, detail: expect.stringContaining('filter by one') as string },
+      problem: { status: 403, detail: expect.stringContaining('set `tenant` to one') as string },
     })
     expect((await both.listQueues({ tenant: 'umbrella' })).items).toHaveLength(2)
   })

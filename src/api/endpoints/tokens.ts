@@ -23,6 +23,7 @@ export const tokenEndpoints = {
     status: 201,
     input: z.strictObject(tokenShape),
     output: newTokenView,
+    secret: true,
   }),
   rotateToken: endpoint({
     ...aboutTokens,
@@ -34,6 +35,7 @@ export const tokenEndpoints = {
       overlapMs: z.int().min(0).max(86_400_000).exactOptional().describe('Default: 0.'),
     }),
     output: newTokenView,
+    secret: true,
   }),
   revokeToken: endpoint({
     ...aboutTokens,

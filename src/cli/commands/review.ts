@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import type { ReviewInput } from '../../admin/admin.ts'
+import type { ReviewInput } from '../../admin/action-input.ts'
 import { addLetterAction } from '../letter-action.ts'
 import { describeMissingWorkers } from '../live-workers.ts'
 

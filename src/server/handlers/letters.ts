@@ -2,19 +2,29 @@ import type { letterEndpoints } from '../../api/endpoints/letters.ts'
 import type { LetterView } from '../../api/schemas/letter.ts'
 import { withoutUndefined } from '../../check/keys.ts'
 import { RedriveError } from '../../errors.ts'
+import type { ActionOptions } from '../../admin/action-input.ts'
 import type { EditInput } from '../../admin/edit-input.ts'
 import type { JsonPatch } from '../../letter/json-patch.ts'
 import type { DeadLetter, Json } from '../../letter/letter.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import { boundFilter, isInScope } from '../bounds.ts'
+import { payloadOf } from '../input.ts'
 import { mayReadContent, viewLetter, viewPayload, viewSummary } from '../view.ts'
 import type { Context, Handlers } from './handler.ts'
 
 /** A handler that acts on a letter in the name of the caller, and returns the letter after it. */
 function onLetter<Input extends { id: string }>(
-  act: (dlq: DeadLetterQueue, input: Input, by: string) => Promise<DeadLetter>,
+  act: (
+    dlq: DeadLetterQueue,
+    input: Input,
+    by: string,
+    options: ActionOptions,
+  ) => Promise<DeadLetter>,
 ): (input: Input, context: Context) => Promise<LetterView> {
-  return async (input, { dlq, caller }) => viewLetter(await act(dlq, input, caller.name), caller)
+  return async (input, { dlq, caller, ifVersion }) => {
+    const options = ifVersion === undefined ? {} : { ifVersion }
+    return viewLetter(await act(dlq, input, caller.name, options), caller)
+  }
 }
 
 export const letterHandlers: Handlers<keyof typeof letterEndpoints> = {
@@ -42,21 +52,25 @@ export const letterHandlers: Handlers<keyof typeof letterEndpoints> = {
     return mayReadContent(caller) ? inScope : inScope.map((one) => ({ ...one, failure: '' }))
   },
 
-  retryLetter: onLetter((dlq, { id, at }, by) => dlq.retry(id, by, at === undefined ? {} : { at })),
-  replayLetter: onLetter((dlq, { id, to }, by) =>
-    dlq.replay(id, by, to === undefined ? {} : { to }),
+  retryLetter: onLetter((dlq, { id, at }, by, options) =>
+    dlq.retry(id, by, { ...options, ...(at === undefined ? {} : { at }) }),
   ),
-  resolveLetter: onLetter((dlq, { id }, by) => dlq.resolve(id, by)),
-  parkLetter: onLetter((dlq, { id, note }, by) => dlq.park(id, note, by)),
-  reviewLetter: onLetter((dlq, { id, decision, note }, by) =>
-    dlq.review(id, { decision, by, ...(note === undefined ? {} : { note }) }),
+  replayLetter: onLetter((dlq, { id, to }, by, options) =>
+    dlq.replay(id, by, { ...options, ...(to === undefined ? {} : { to }) }),
   ),
-  noteLetter: onLetter((dlq, { id, text }, by) => dlq.note(id, text, by)),
-  editLetter: onLetter((dlq, { id, ...edit }, by) => dlq.edit(id, { ...editOf(edit), by })),
-  undoEdit: onLetter((dlq, { id }, by) => dlq.undoEdit(id, by)),
-  archiveLetter: onLetter((dlq, { id }, by) => dlq.archive(id, by)),
-  restoreLetter: onLetter((dlq, { id }, by) => dlq.restore(id, by)),
-  removeLetter: onLetter((dlq, { id }, by) => dlq.remove(id, by)),
+  resolveLetter: onLetter((dlq, { id }, by, options) => dlq.resolve(id, by, options)),
+  parkLetter: onLetter((dlq, { id, note }, by, options) => dlq.park(id, note, by, options)),
+  reviewLetter: onLetter((dlq, { id, decision, note }, by, options) =>
+    dlq.review(id, { ...options, decision, by, ...(note === undefined ? {} : { note }) }),
+  ),
+  noteLetter: onLetter((dlq, { id, text }, by, options) => dlq.note(id, text, by, options)),
+  editLetter: onLetter((dlq, { id, ...edit }, by, options) =>
+    dlq.edit(id, { ...options, ...editOf(edit), by }),
+  ),
+  undoEdit: onLetter((dlq, { id }, by, options) => dlq.undoEdit(id, by, options)),
+  archiveLetter: onLetter((dlq, { id }, by, options) => dlq.archive(id, by, options)),
+  restoreLetter: onLetter((dlq, { id }, by, options) => dlq.restore(id, by, options)),
+  removeLetter: onLetter((dlq, { id }, by, options) => dlq.remove(id, by, options)),
 }
 
 interface EditBody {
@@ -69,17 +83,10 @@ interface EditBody {
 }
 
 function editOf({ json, text, base64, patch, ...rest }: EditBody): Omit<EditInput, 'by'> {
-  const given = Object.entries({ json, text, base64, patch }).filter(
-    ([, value]) => value !== undefined,
-  )
-  if (given.length > 1)
-    throw new RedriveError(
-      'INVALID_INPUT',
-      `an edit has one new payload, got ${given.map(([name]) => name).join(' and ')}`,
-    )
+  const payload = payloadOf(withoutUndefined({ json, text, base64 }), 'an edit has one new payload')
+  if (patch !== undefined && payload !== undefined)
+    throw new RedriveError('INVALID_INPUT', 'an edit has one new payload, got patch and another')
   const edit = withoutUndefined(rest) as Omit<EditInput, 'by'>
   if (patch !== undefined) return { ...edit, patch: patch as JsonPatch }
-  if (base64 !== undefined) return { ...edit, payload: Buffer.from(base64, 'base64') }
-  if (text !== undefined) return { ...edit, payload: text }
-  return json === undefined ? edit : { ...edit, payload: json }
+  return payload === undefined ? edit : { ...edit, payload }
 }

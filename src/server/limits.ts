@@ -1,0 +1,12 @@
+/** Limits of a request. A larger or slower one is rejected. */
+export const maxBodyBytes = 10 * 1024 * 1024
+/** Of a body that is read into memory. */
+export const bodyTimeoutMs = 30_000
+/** Of all lines of a request that is read as a stream, which may be many. */
+export const requestTimeoutMs = 600_000
+export const maxParamLength = 2000
+/**
+ * Bytes of a stream that the client has not read yet. Many clients read the response only after
+ * they have sent all lines, so that this is also the limit for the results of those.
+ */
+export const maxUnreadBytes = 8 * 1024 * 1024
