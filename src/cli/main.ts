@@ -97,7 +97,6 @@ function createProgram(): Command {
     .exitOverride()
   for (const add of [
     addList,
-    addKeys,
     addShow,
     addStats,
     addGroups,
@@ -122,6 +121,7 @@ function createProgram(): Command {
     addWork,
     addPipeline,
     addTokens,
+    addKeys,
     addConfig,
     addDemo,
   ])

@@ -1,12 +1,6 @@
 // A TCP proxy on loopback that breaks connections as networks do. Its mode can change at run time.
 import { once } from 'node:events'
-import {
-  createConnection,
-  createServer,
-  type AddressInfo,
-  type Server,
-  type Socket,
-} from 'node:net'
+import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { chance } from '../crash/chance.ts'
 import { pipe, type Fate, type Flow, type Pipe } from './pipe.ts'
 
@@ -65,6 +59,15 @@ export interface Proxy {
 }
 
 const nothing = Buffer.alloc(0)
+
+/**
+ * Ports that the system gives to nobody else. Otherwise another connection could take the port of a
+ * proxy that refuses connections. Processes have different ports.
+ */
+const portsPerProcess = 100
+const firstPort = 10_000 + (process.pid % 100) * portsPerProcess
+let ports = 0
+const nextPort = (): number => firstPort + (ports++ % portsPerProcess)
 
 interface Pair {
   readonly client: Socket
@@ -163,14 +166,22 @@ export async function createProxy(url: string, seed = 1): Promise<Proxy> {
   const listen = async (requested: number): Promise<void> => {
     listener = createServer({ allowHalfOpen: true }, accept).listen(requested, '127.0.0.1')
     await once(listener, 'listening')
-    port = (listener.address() as AddressInfo).port
+    port = requested
+  }
+  const listenAnywhere = async (): Promise<void> => {
+    for (;;)
+      try {
+        return await listen(nextPort())
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+      }
   }
   const stopListening = (): void => {
     listener?.close()
     listener = undefined
   }
 
-  await listen(0)
+  await listenAnywhere()
   return {
     port: () => port,
     through: (url) => {
@@ -211,7 +222,7 @@ export async function createProxy(url: string, seed = 1): Promise<Proxy> {
     },
     move: async () => {
       stopListening()
-      await listen(0)
+      await listenAnywhere()
     },
     close: () => {
       stopListening()

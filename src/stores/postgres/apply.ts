@@ -45,9 +45,13 @@ export async function applyChanges(
   return results
 }
 
-/** One statement counts all its letters under the same actions. */
+/**
+ * One statement counts all its letters under the same actions. It locks them in the order of their
+ * ids, so that two statements with the same letters never wait for each other.
+ */
 function splitByCounts(group: ChangeGroup): ChangeGroup[] {
-  const parts = Map.groupBy(group.changes, ({ change }) => change.counts.join())
+  const sorted = group.changes.toSorted((a, b) => (a.change.id < b.change.id ? -1 : 1))
+  const parts = Map.groupBy(sorted, ({ change }) => change.counts.join())
   return [...parts.values()].map((changes) => ({ ...group, changes }))
 }
 
