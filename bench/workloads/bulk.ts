@@ -10,12 +10,13 @@ const dayMs = 86_400_000
 const reason = 'the gateway is back'
 
 /**
- * A bulk retry with a result for each letter, from the plan until all letters are due, compared
- * with updates of as many rows without Redrive.
+ * A bulk retry with a result for each letter: its plan, and its run until all letters are due,
+ * compared with updates of as many rows without Redrive.
  */
 export async function bulk(bench: Bench): Promise<Result[]> {
   const { sizes, kind } = bench
   const hasRaw = hasRawEngine(kind)
+  const plans: number[] = []
   const retries: number[] = []
   const raws: number[] = []
   // The first round warms up.
@@ -24,17 +25,26 @@ export async function bulk(bench: Bench): Promise<Result[]> {
     await bench.clear()
     const raw = hasRaw ? await withRawEngine(kind, bench.location, (e) => rawRate(e, bench)) : NaN
     const queue = await openFilled(bench, 'bulk', sizes.bulkAction, { redeliver: false })
-    const tookMs = await bench.timed('bulk retry', () => retryAll(queue, sizes.bulkAction))
+    let id = ''
+    const planMs = await bench.timed('bulk plan', async () => {
+      id = await planAll(queue, sizes.bulkAction)
+    })
+    const tookMs = await bench.timed('bulk retry', () => retryAll(queue, id, sizes.bulkAction))
     await queue.close()
+    const planned = rate(sizes.bulkAction, planMs)
     const retried = rate(sizes.bulkAction, tookMs)
     const compared = hasRaw ? `, raw update ${Math.round(raw)}/s` : ''
-    bench.log(`  round ${round}: bulk retry ${Math.round(retried)}/s${compared}`)
+    bench.log(
+      `  round ${round}: plan ${Math.round(planned)}/s, bulk retry ${Math.round(retried)}/s${compared}`,
+    )
     if (round === 0) continue
+    plans.push(planned)
     retries.push(retried)
     raws.push(raw)
   }
   const rawName = `raw update ${chunkLetters}`
   return [
+    result(kind, 'bulk plan', median(plans), '/s'),
     result(kind, 'bulk retry', median(retries), '/s'),
     ...(hasRaw
       ? [
@@ -48,9 +58,13 @@ export async function bulk(bench: Bench): Promise<Result[]> {
   ]
 }
 
-/** Plans and runs an action, until each letter is due and has its result. */
-async function retryAll(queue: DeadLetterQueue, count: number): Promise<void> {
+async function planAll(queue: DeadLetterQueue, count: number): Promise<string> {
   const { id } = await queue.plan('retry', { queue: 'charge-card' }, { reason, concurrency: count })
+  return id
+}
+
+/** Runs an action until each letter is due and has its result. */
+async function retryAll(queue: DeadLetterQueue, id: string, count: number): Promise<void> {
   const done = new Promise<void>((resolve) => {
     queue.on('bulk', ({ action }) => {
       if (action.id === id && action.progress.waiting === count) resolve()
