@@ -1,3 +1,4 @@
+import { afterEach, beforeEach, expect } from 'vitest'
 import type { FastifyInstance } from 'fastify'
 import { createClient, type Client } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
@@ -81,5 +82,24 @@ function checkOutputs(app: FastifyInstance): void {
     if (endpoint && type.startsWith('application/json'))
       endpoint.output.parse(JSON.parse(payload as string))
     return payload
+  })
+}
+
+/**
+ * Starts a new server before each test of a file, and closes it after the test. A test in which the
+ * server had an unexpected error fails.
+ */
+export function withServerInEachTest(
+  onStart: (server: TestServer) => unknown,
+  options: QueueOptions = {},
+): void {
+  let server: TestServer
+  beforeEach(async () => {
+    server = await aServer(options)
+    await onStart(server)
+  })
+  afterEach(async () => {
+    await server.close()
+    expect(server.errors).toEqual([])
   })
 }

@@ -1,17 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createClient } from '../../src/api/client.ts'
-import { aServer, type TestServer } from './a-server.ts'
+import { withServerInEachTest, type TestServer } from './a-server.ts'
 
 let server: TestServer
 
-beforeEach(async () => {
-  server = await aServer()
-})
-
-afterEach(async () => {
-  await server.close()
-  expect(server.errors).toEqual([])
-})
+withServerInEachTest((started) => (server = started))
 
 async function capture(): Promise<string> {
   const failure = new Error('the gateway said no')

@@ -1,18 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { filterActionNames } from '../../src/letter/bulk-action.ts'
 import { permissionOfAction, permissions } from '../../src/api/permissions.ts'
-import { aServer, type TestServer } from './a-server.ts'
+import { withServerInEachTest, type TestServer } from './a-server.ts'
 
 let server: TestServer
 
-beforeEach(async () => {
-  server = await aServer({ approval: { above: 2 } })
-})
-
-afterEach(async () => {
-  await server.close()
-  expect(server.errors).toEqual([])
-})
+withServerInEachTest((started) => (server = started), { approval: { above: 2 } })
 
 async function capture(queue = 'charge-card', tenant = 'acme'): Promise<string> {
   const error = new Error('the gateway said no to 4111')

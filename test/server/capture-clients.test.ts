@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { aServer, type TestServer } from './a-server.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { withServerInEachTest, type TestServer } from './a-server.ts'
 
 const run = promisify(execFile)
 const page = readFileSync(
@@ -18,14 +18,7 @@ const blockOf = (language: string): string =>
 
 let server: TestServer
 
-beforeEach(async () => {
-  server = await aServer()
-})
-
-afterEach(async () => {
-  await server.close()
-  expect(server.errors).toEqual([])
-})
+withServerInEachTest((started) => (server = started))
 
 afterAll(() => rmSync(folder, { recursive: true }))
 

@@ -1,17 +1,10 @@
 import { connect } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { aServer, type TestServer } from './a-server.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { withServerInEachTest, type TestServer } from './a-server.ts'
 
 let server: TestServer
 
-beforeEach(async () => {
-  server = await aServer({ maxItems: 1000 })
-})
-
-afterEach(async () => {
-  await server.close()
-  expect(server.errors).toEqual([])
-})
+withServerInEachTest((started) => (server = started), { maxItems: 1000 })
 
 const error = { name: 'CardError', message: 'declined', code: 'E_CARD', status: 402 }
 const id = '018f0000-0000-7000-8000-000000000001'

@@ -1,20 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Client } from '../../src/api/client.ts'
-import { aServer, type TestServer } from './a-server.ts'
+import { withServerInEachTest, type TestServer } from './a-server.ts'
 
 let server: TestServer
 let client: Client
 let id: string
 
-beforeEach(async () => {
-  server = await aServer()
+withServerInEachTest(async (started) => {
+  server = started
   client = await server.client()
   id = (await server.dlq.enqueue({ type: 'a', payload: 1 }, new Error('no'))).id
-})
-
-afterEach(async () => {
-  await server.close()
-  expect(server.errors).toEqual([])
 })
 
 const failed = { problem: { status: 412, code: 'VERSION_CONFLICT' } }

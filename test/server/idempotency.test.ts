@@ -1,19 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { CallOptions } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
-import { aServer, type TestServer } from './a-server.ts'
+import { withServerInEachTest, type TestServer } from './a-server.ts'
 import { examples } from './examples.ts'
 
 let server: TestServer
 
-beforeEach(async () => {
-  server = await aServer()
-})
-
-afterEach(async () => {
-  await server.close()
-  expect(server.errors).toEqual([])
-})
+withServerInEachTest((started) => (server = started))
 
 const error = { message: 'no' }
 

@@ -1,16 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { aServer, type TestServer } from './a-server.ts'
+import { describe, expect, it } from 'vitest'
+import { withServerInEachTest, type TestServer } from './a-server.ts'
 
 let server: TestServer
 
-beforeEach(async () => {
-  server = await aServer()
-})
-
-afterEach(async () => {
-  await server.close()
-  expect(server.errors).toEqual([])
-})
+withServerInEachTest((started) => (server = started))
 
 const payload = { order: 42, card: '4111' }
 

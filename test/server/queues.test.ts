@@ -1,25 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { aServer, type TestServer } from './a-server.ts'
+import { describe, expect, it } from 'vitest'
+import { withServerInEachTest, type TestServer } from './a-server.ts'
 
 let server: TestServer
 
-beforeEach(async () => {
-  server = await aServer({
-    alerts: [
-      {
-        name: 'parked',
-        when: { metric: 'parked', above: 0 },
-        queue: 'charge-card',
-        severity: 'warning',
-      },
-      { name: 'all', when: { metric: 'parked', above: 0 }, severity: 'critical' },
-    ],
-  })
-})
-
-afterEach(async () => {
-  await server.close()
-  expect(server.errors).toEqual([])
+withServerInEachTest((started) => (server = started), {
+  alerts: [
+    {
+      name: 'parked',
+      when: { metric: 'parked', above: 0 },
+      queue: 'charge-card',
+      severity: 'warning',
+    },
+    { name: 'all', when: { metric: 'parked', above: 0 }, severity: 'critical' },
+  ],
 })
 
 async function capture(queue: string, tenant = 'acme'): Promise<string> {

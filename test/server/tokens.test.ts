@@ -1,17 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createClient } from '../../src/api/client.ts'
-import { aServer, type TestServer } from './a-server.ts'
+import { withServerInEachTest, type TestServer } from './a-server.ts'
 
 let server: TestServer
 
-beforeEach(async () => {
-  server = await aServer()
-})
-
-afterEach(async () => {
-  await server.close()
-  expect(server.errors).toEqual([])
-})
+withServerInEachTest((started) => (server = started))
 
 const as = (token: string) => createClient({ url: server.url, token })
 const unauthenticated = { problem: { status: 401, code: 'UNAUTHENTICATED' } }

@@ -1,17 +1,10 @@
 import { connect } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { aServer, readAll, type TestServer } from './a-server.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { withServerInEachTest, aServer, readAll, type TestServer } from './a-server.ts'
 
 let server: TestServer
 
-beforeEach(async () => {
-  server = await aServer()
-})
-
-afterEach(async () => {
-  await server.close()
-  expect(server.errors).toEqual([])
-})
+withServerInEachTest((started) => (server = started))
 
 async function fill(count: number, queue = 'a', payload: unknown = { card: '4111' }) {
   const failure = { operation: { type: queue, payload }, error: new Error('no') }

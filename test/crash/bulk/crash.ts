@@ -35,7 +35,28 @@ const pollMs = 20
 const standstillMs = 60_000
 
 /** Retries many letters while the process that does it is killed again and again. */
-export async function crashBulk(settings: BulkCrashSettings): Promise<BulkCrashResult> {
+export function crashBulk(settings: BulkCrashSettings): Promise<BulkCrashResult> {
+  return withLetters(settings, async ({ dlq, ledger, run }) => {
+    const plan = await dlq.plan('retry', { queue })
+    const kills = await run(plan)
+    return { ...(await verify(dlq, plan.id, ledger)), kills }
+  })
+}
+
+/** A store with letters, and workers that can be killed. */
+export interface BulkCrash {
+  dlq: DeadLetterQueue
+  /** The file in which the handler writes what it runs. */
+  ledger: string
+  /** Runs a planned action with kills, and returns their number. */
+  run: (plan: BulkAction) => Promise<number>
+}
+
+/** Creates a store with letters for `work`, and removes it then. */
+export async function withLetters<T>(
+  settings: BulkCrashSettings,
+  work: (crash: BulkCrash) => Promise<T>,
+): Promise<T> {
   const dir = mkdtempSync(join(tmpdir(), 'redrive-bulk-'))
   const environment = await createEnvironment(settings.store, dir, 0)
   try {
@@ -44,10 +65,11 @@ export async function crashBulk(settings: BulkCrashSettings): Promise<BulkCrashR
       const ledger = join(dir, 'ledger')
       writeFileSync(ledger, '')
       await seed(dlq, settings.letters)
-      const { id } = await dlq.plan('retry', { queue })
-      await dlq.run(id)
-      const kills = await runWithKills(dlq, id, settings, () => start(environment.url, ledger))
-      return { ...(await verify(dlq, id, ledger)), kills }
+      const run = async ({ id }: BulkAction): Promise<number> => {
+        await dlq.run(id)
+        return runWithKills(dlq, id, settings, () => start(environment.url, ledger))
+      }
+      return await work({ dlq, ledger, run })
     } finally {
       await dlq.close()
     }
@@ -58,7 +80,7 @@ export async function crashBulk(settings: BulkCrashSettings): Promise<BulkCrashR
 }
 
 /** Letters that are parked at capture, and are parked again if their run fails. */
-export async function seed(dlq: DeadLetterQueue, letters: number): Promise<void> {
+async function seed(dlq: DeadLetterQueue, letters: number): Promise<void> {
   const context = { policy: never(), maxRetries: 5 }
   for (let count = 0; count < letters; count += enqueuedAtOnce)
     await dlq.enqueueAll(
@@ -70,14 +92,14 @@ export async function seed(dlq: DeadLetterQueue, letters: number): Promise<void>
     )
 }
 
-export async function start(store: string, ledger: string): Promise<ChildProcess> {
+async function start(store: string, ledger: string): Promise<ChildProcess> {
   const child = fork(worker, [store, ledger], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   await once(child, 'message')
   return child
 }
 
 /** Kills the worker whenever the action reaches one of some random points, until it has ended. */
-export async function runWithKills(
+async function runWithKills(
   dlq: DeadLetterQueue,
   id: string,
   { letters, kills, seed: random }: BulkCrashSettings,
