@@ -3,13 +3,13 @@ import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
 import { systemClock } from '../clock/clock.ts'
-import { createSecret } from '../clock/secret.ts'
 import { loadConfig, type Config } from '../config/load.ts'
+import type { ServerSettings } from '../config/server.ts'
 import { RedriveError } from '../errors.ts'
 import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
-import { callerOf, isSame, Tokens } from '../server/tokens.ts'
-import type { Caller } from '../server/caller.ts'
+import { OneTimeCodes } from '../server/sign-in/one-time-codes.ts'
+import { callerOf, Tokens } from '../server/tokens.ts'
 import { sourcesOf } from './check-config.ts'
 import { createLogger, openConfiguredQueue, waitForSignal } from './configured-queue.ts'
 import { demoOptions } from './demo/demo.ts'
@@ -30,23 +30,26 @@ const demoStore = 'sqlite:.redrive/demo.db'
 
 /** Serves until a signal. */
 export async function serve(options: ServeOptions): Promise<void> {
-  const host = options.host ?? defaultHost
-  const port = readPort(options.port)
   const config = configOf(options)
+  const { server: settings } = config
+  const host = options.host ?? settings.host ?? defaultHost
+  const port = readPort(options.port) ?? settings.port ?? defaultPort
   // On a terminal, a line for every event would push the address and the token away.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
   const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
-    const token = await checkAccessTo(host, tokens)
+    const token = await checkAccessTo(host, tokens, settings)
+    const codes = new OneTimeCodes(systemClock)
     const app = createServer({
       dlq,
       tokens,
       idempotency: new Idempotency(dlq.store, systemClock),
       clock: systemClock,
       version: readVersion(),
-      ...(token === undefined ? {} : { identify: identifyBy(token) }),
+      codes,
+      settings,
       onError: (error, route) => logger.error({ error, route }, 'request failed'),
     })
     const ending = new AbortController()
@@ -55,7 +58,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     const url = await app.listen({ host, port })
     dlq.start()
     const running = traffic?.run(ending.signal)
-    announce({ logger, url, token, store: config.store })
+    const code = token === undefined ? undefined : codes.create(admin)
+    announce({ logger, url, token, code, store: config.store })
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
     ending.abort()
@@ -81,23 +85,27 @@ function configOf(options: ServeOptions): Config {
   return demo ? { ...config, handlers: new Map() } : config
 }
 
-function readPort(text: string | undefined): number {
-  if (text === undefined) return defaultPort
+function readPort(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
   const port = Number(text)
   if (/^\d+$/.test(text) && port <= 65_535) return port
   throw new RedriveError('INVALID_INPUT', `--port must be a number from 0 to 65535, got "${text}"`)
 }
 
 /**
- * Without tokens in the store, a new token for this process, which then must listen on a loopback
- * address.
+ * Without tokens in the store and without an identity provider, a new token for this process, which
+ * then must listen on a loopback address.
  */
-async function checkAccessTo(host: string, tokens: Tokens): Promise<string | undefined> {
-  if ((await tokens.list()).length > 0) return undefined
-  if (isLoopback(host)) return `rdr_${createSecret(32)}`
+async function checkAccessTo(
+  host: string,
+  tokens: Tokens,
+  { jwt, oidc }: ServerSettings,
+): Promise<string | undefined> {
+  if (jwt || oidc || (await tokens.list()).length > 0) return undefined
+  if (isLoopback(host)) return tokens.generate()
   throw new RedriveError(
     'INVALID_CONFIG',
-    `${host} is not a loopback address, and the store has no tokens, so that everybody could use the server: create one with redrive tokens create, or use --host ${defaultHost}`,
+    `${host} is not a loopback address, and the store has no tokens, so that everybody could use the server: create one with redrive tokens create, configure server.oidc or server.jwt, or use --host ${defaultHost}`,
   )
 }
 
@@ -105,10 +113,8 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-function identifyBy(token: string): (given: string) => Caller | undefined {
-  const admin = callerOf({ name: 'admin', role: 'admin' })
-  return (given) => (isSame(given, token) ? admin : undefined)
-}
+/** Who has the generated token. */
+const admin = callerOf({ name: 'admin', role: 'admin' })
 
 function announce({
   logger,
@@ -119,6 +125,8 @@ function announce({
   logger: Logger
   url: string
   token: string | undefined
+  /** Signs in a browser, as part of an address. */
+  code: string | undefined
   store: string
 }): void {
   if (!process.stdout.isTTY || token === undefined) {
