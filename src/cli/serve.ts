@@ -39,7 +39,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
-    const token = await checkAccessTo(host, tokens)
+    const token = await checkAccessTo(host, tokens, options)
     const app = createServer({
       dlq,
       tokens,
@@ -52,7 +52,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined
     const firstSignal = waitForSignal(abort)
-    const url = await app.listen({ host, port })
+    const url = await app.listen({ host, port }).catch((error: unknown) => {
+      throw explainListenError(error, host, port)
+    })
     dlq.start()
     const running = traffic?.run(ending.signal)
     announce({ logger, url, token, store: config.store })
@@ -90,15 +92,35 @@ function readPort(text: string | undefined): number {
 
 /**
  * Without tokens in the store, a new token for this process, which then must listen on a loopback
- * address.
+ * address. The demo has such a token even if there are others.
  */
-async function checkAccessTo(host: string, tokens: Tokens): Promise<string | undefined> {
-  if ((await tokens.list()).length > 0) return undefined
-  if (isLoopback(host)) return `rdr_${createSecret(32)}`
+async function checkAccessTo(
+  host: string,
+  tokens: Tokens,
+  { demo = false }: ServeOptions,
+): Promise<string | undefined> {
+  const local = isLoopback(host)
+  const isNew = (await tokens.list()).length === 0
+  if (local && (isNew || demo)) return `rdr_${createSecret(32)}`
+  if (!isNew) return undefined
   throw new RedriveError(
     'INVALID_CONFIG',
     `${host} is not a loopback address, and the store has no tokens, so that everybody could use the server: create one with redrive tokens create, or use --host ${defaultHost}`,
   )
+}
+
+/** Says what to change, if the address is what is wrong. */
+function explainListenError(error: unknown, host: string, port: number): unknown {
+  const { code } = error as NodeJS.ErrnoException
+  const other = port < 65_535 ? port + 1 : defaultPort
+  const reasons: { [code: string]: string } = {
+    EADDRINUSE: `port ${port} of ${host} is in use: stop the program that listens there, or use another port, such as --port ${other}`,
+    EACCES: `this user may not listen on port ${port}: use a port above 1023, such as --port ${defaultPort}`,
+    EADDRNOTAVAIL: `${host} is not an address of this machine: use --host ${defaultHost}, or --host 0.0.0.0 for all addresses`,
+    ENOTFOUND: `${host} is not a known host name: use an address, such as --host ${defaultHost}`,
+  }
+  const reason = reasons[code ?? '']
+  return reason === undefined ? error : new RedriveError('INVALID_CONFIG', reason, { cause: error })
 }
 
 function isLoopback(host: string): boolean {
