@@ -29,6 +29,7 @@ import { isLetterView, once, rejectKey } from './once.ts'
 import { toProblem } from './problems.ts'
 import { isPageRequest, sendPage, serveStaticFiles } from './static-files.ts'
 import { sendStream, signalOf } from './stream.ts'
+import type { OneTimeCodes } from './sign-in/one-time-codes.ts'
 import type { Tokens } from './tokens.ts'
 
 export interface ServerOptions {
@@ -39,6 +40,8 @@ export interface ServerOptions {
   clock: Clock
   /** The caller of a token that is not in the store. */
   identify?: (token: string) => Caller | undefined
+  /** Codes that sign in a browser. */
+  codes?: OneTimeCodes
   version: string
   /** Reports an unexpected error. */
   onError: (error: unknown, route: string) => void
