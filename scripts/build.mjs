@@ -11,5 +11,7 @@ execFileSync(join(root, 'node_modules', '.bin', 'tsc'), ['-p', 'tsconfig.build.j
   cwd: root,
   stdio: 'inherit',
 })
-cpSync(join(root, 'src', 'server', 'page'), join(root, 'dist', 'server', 'page'), { recursive: true })
+cpSync(join(root, 'src', 'server', 'page'), join(root, 'dist', 'server', 'page'), {
+  recursive: true,
+})
 chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755)

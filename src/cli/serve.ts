@@ -8,6 +8,7 @@ import { loadConfig, type Config } from '../config/load.ts'
 import { RedriveError } from '../errors.ts'
 import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
+import { OneTimeCodes } from '../server/sign-in/one-time-codes.ts'
 import { callerOf, isSame, Tokens } from '../server/tokens.ts'
 import type { Caller } from '../server/caller.ts'
 import { sourcesOf } from './check-config.ts'
@@ -40,9 +41,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
     const token = await checkAccessTo(host, tokens, options)
+    const codes = new OneTimeCodes(systemClock)
     const app = createServer({
       dlq,
       tokens,
+      codes,
       idempotency: new Idempotency(dlq.store, systemClock),
       clock: systemClock,
       version: readVersion(),
@@ -57,7 +60,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     dlq.start()
     const running = traffic?.run(ending.signal)
-    announce({ logger, url, token, store: config.store })
+    const page = token === undefined ? url : `${url}/#code=${codes.create(firstAdmin)}`
+    announce({ logger, url, page, token, store: config.store })
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
     ending.abort()
@@ -127,33 +131,43 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
+/** Who has the token of the process. */
+const firstAdmin = callerOf({ name: 'admin', role: 'admin' })
+
 function identifyBy(token: string): (given: string) => Caller | undefined {
-  const admin = callerOf({ name: 'admin', role: 'admin' })
-  return (given) => (isSame(given, token) ? admin : undefined)
+  return (given) => (isSame(given, token) ? firstAdmin : undefined)
 }
 
+/** The log never has a secret: the address of the page and the token go to standard error. */
 function announce({
   logger,
   url,
+  page,
   token,
   store,
 }: {
   logger: Logger
   url: string
+  page: string
   token: string | undefined
   store: string
 }): void {
-  if (!process.stdout.isTTY || token === undefined) {
-    logger.info({ url, store: hideSecrets(store) }, 'server started')
-    if (token !== undefined) process.stderr.write(`The token of this server: ${token}\n`)
-    return
-  }
-  process.stdout.write(
+  if (!process.stdout.isTTY) logger.info({ url, store: hideSecrets(store) }, 'server started')
+  else process.stdout.write(`\nRedrive serves ${hideSecrets(store)}\n`)
+  if (token === undefined && !process.stdout.isTTY) return
+  process.stderr.write(
     [
-      `Redrive serves ${hideSecrets(store)} at ${url}`,
-      `The token of this server, valid until it stops: ${token}`,
-      `Try it:  curl -H 'Authorization: Bearer ${token}' ${url}/api/letters`,
-      'Press Ctrl-C to stop.',
+      '',
+      `  Open:   ${page}`,
+      ...(token === undefined
+        ? []
+        : [
+            '          The address signs in one browser within 10 minutes.',
+            `  Token:  ${token}`,
+            '          For programs, and for other browsers, until the server stops.',
+          ]),
+      '  Stop:   Ctrl-C',
+      '',
       '',
     ].join('\n'),
   )

@@ -1,12 +1,16 @@
 import { sleep, type Clock } from '../../clock/clock.ts'
 import type { JsonPatch } from '../../letter/json-patch.ts'
+import type { DeadLetter } from '../../letter/letter.ts'
+import type { LetterFilter } from '../../letter/query.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import { indexQueue } from './services.ts'
 
 const name = 'demo-operator'
 const pauseMs = 5000
-/** Above this number of parked letters of the other queues, one is reviewed. */
-const maxParked = 8
+/** Letters that stay as they are, so that there is something to look at. */
+const parked = 8
+const exhausted = 8
+const broken = 2
 
 /**
  * Simulates a person who takes care of letters, one thing at a time: describes the group of the
@@ -47,8 +51,7 @@ function describeRelease(dlq: DeadLetterQueue): () => Promise<void> {
 
 /** An invoice without lines can never be rendered. It gets its line, and is retried. */
 async function repair(dlq: DeadLetterQueue): Promise<void> {
-  const { items } = await dlq.find({ queue: 'render-invoice', state: 'exhausted', limit: 1 })
-  const letter = items[0]
+  const letter = await findOldest(dlq, { queue: 'render-invoice', state: 'parked' }, broken)
   if (!letter) return
   const patch: JsonPatch = [
     { op: 'replace', path: '/lines', value: [{ sku: 'sku-100', count: 1 }] },
@@ -58,26 +61,33 @@ async function repair(dlq: DeadLetterQueue): Promise<void> {
   await dlq.retry(letter.id, name)
 }
 
-/** While too many letters are parked: approves refunds, and discards the rest. */
+/** Approves refunds, and discards customers that cannot be synchronized. */
 async function review(dlq: DeadLetterQueue): Promise<void> {
-  const { items } = await dlq.find({
-    queue: ['refund', 'sync-customer'],
-    state: 'parked',
-    order: 'settled',
-    limit: maxParked + 1,
-  })
-  const oldest = items[0]
-  if (!oldest || items.length <= maxParked) return
-  const approved = oldest.queue === 'refund'
-  await dlq.review(oldest.id, {
+  const filter: LetterFilter = { queue: ['refund', 'sync-customer'], state: 'parked' }
+  const letter = await findOldest(dlq, filter, parked)
+  if (!letter) return
+  const approved = letter.queue === 'refund'
+  await dlq.review(letter.id, {
     decision: approved ? 'requeue' : 'discard',
     note: approved ? 'approved' : 'cannot work',
     by: name,
   })
 }
 
-/** Archives the oldest letter that succeeded. */
+/** Archives what succeeded, and what nobody can help. */
 async function archive(dlq: DeadLetterQueue): Promise<void> {
-  const { items } = await dlq.find({ state: 'resolved', order: 'settled', limit: 1 })
-  if (items[0]) await dlq.archive(items[0].id, name)
+  const resolved = await findOldest(dlq, { state: 'resolved' }, 0)
+  if (resolved) await dlq.archive(resolved.id, name)
+  const lost = await findOldest(dlq, { state: 'exhausted' }, exhausted)
+  if (lost) await dlq.archive(lost.id, name)
+}
+
+/** The oldest of the letters that match, if there are more than `keep`. */
+async function findOldest(
+  dlq: DeadLetterQueue,
+  filter: LetterFilter,
+  keep: number,
+): Promise<Pick<DeadLetter, 'id' | 'queue'> | undefined> {
+  const { items } = await dlq.find({ ...filter, order: 'settled', limit: keep + 1 })
+  return items.length > keep ? items[0] : undefined
 }

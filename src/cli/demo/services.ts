@@ -60,7 +60,7 @@ export const refundLimit = 500
 /**
  * The services of the demo, each with another kind of failure: connection resets and outages, a
  * rate limit, a payload that its handler cannot process, permanent rejections, timeouts, a rule
- * that needs a review, and a broken release that makes one big group.
+ * that needs a review, a host that is gone, and a broken release that makes one big group.
  */
 export function createServices(clock: Clock): Service[] {
   return [
@@ -79,8 +79,15 @@ export function createServices(clock: Clock): Service[] {
     },
     { queue: 'render-invoice', share: 1, settings: { priority: 'low' }, call: renderInvoice },
     { queue: 'sync-customer', share: 1, settings: {}, call: syncCustomer },
-    { queue: 'ship-parcel', share: 3, settings: { timeoutMs: 1500 }, call: shipParcel(clock) },
+    { queue: 'ship-parcel', share: 3, settings: { timeoutMs: 4000 }, call: shipParcel(clock) },
     { queue: 'refund', share: 1, settings: {}, call: refund },
+    {
+      queue: 'call-webhook',
+      share: 1,
+      // Without a breaker, so that retries are used up.
+      settings: { maxRetries: 2, breaker: false },
+      call: callWebhook,
+    },
     { queue: indexQueue, share: 0, burst: 40, settings: {}, call: indexOrder(clock) },
   ]
 }
@@ -129,6 +136,11 @@ function shipParcel(clock: Clock): Service['call'] {
     if (slow) throw errorWithCode('ETIMEDOUT', 'carrier did not answer in time')
     return { parcel: order.order }
   }
+}
+
+/** The host of the partner is gone, so that no retry helps. */
+const callWebhook: Service['call'] = async () => {
+  throw errorWithCode('ECONNREFUSED', 'connect ECONNREFUSED 203.0.113.7:443')
 }
 
 /** The code of the broken release fails for every order. */

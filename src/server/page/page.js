@@ -13,9 +13,11 @@ class Problem extends Error {
 async function call(method, path, body) {
   const response = await fetch(path, {
     method,
-    ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    // Another site cannot make a browser send this header.
+    headers: { 'x-redrive-csrf': '1', ...(body && { 'content-type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
   })
-  const answer = response.status === 204 ? undefined : await response.json()
+  const answer = await response.json()
   if (response.ok) return answer
   throw new Problem({ ...answer, status: response.status })
 }
@@ -40,7 +42,7 @@ function showTable(id, heads, rows, whenEmpty) {
 }
 
 const cell = (text, className = '') => element('td', className, String(text))
-const heading = (text, className = '') => element('th', className, text)
+const heading = (text) => element('th', '', text)
 
 function showQueues(queues) {
   const total = (state) => queues.reduce((sum, queue) => sum + queue.states[state], 0)
@@ -51,23 +53,25 @@ function showQueues(queues) {
   )
   showTable(
     'queues',
-    [heading('queue'), ...states.map((state) => heading(state, 'number'))],
+    [heading('queue'), heading('letters')],
     queues.map(({ queue, states: counts, paused }) =>
-      element(
-        'tr',
-        '',
-        cell(paused ? `${queue} (paused)` : queue),
-        ...states.map((state) => cell(counts[state], counts[state] ? 'number' : 'number zero')),
-      ),
+      element('tr', '', cell(paused ? `${queue} (paused)` : queue), countsCell(counts)),
     ),
     'No queue has letters yet. Send the first one as shown below.',
   )
 }
 
+function countsCell(counts) {
+  const parts = states
+    .filter((state) => counts[state] > 0)
+    .map((state) => element('span', state, `${counts[state].toLocaleString('en')} ${state}`))
+  return element('td', 'long row', ...parts)
+}
+
 function showLetters(letters) {
   showTable(
     'letters',
-    ['time', 'queue', 'state', 'failure'].map((name) => heading(name)),
+    ['time', 'queue', 'state', 'failure'].map(heading),
     letters.map(({ deadLetteredAt, queue, state, failure, hidden }) =>
       element(
         'tr',
@@ -105,7 +109,7 @@ function showSignIn() {
 }
 
 async function showContent() {
-  const { name, role } = await call('GET', '/api/me')
+  const { name, role } = await call('GET', '/api/session')
   find('caller').textContent = role === undefined || role === name ? name : `${name} (${role})`
   find('sign-in').hidden = true
   for (const id of ['content', 'sign-out']) find(id).hidden = false
@@ -133,8 +137,11 @@ find('sign-out').addEventListener('click', async () => {
   await call('DELETE', '/api/session')
   location.reload()
 })
-find('copy').addEventListener('click', () => navigator.clipboard.writeText(find('curl').textContent))
-find('curl').textContent = `curl -H "Authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
+find('copy').addEventListener('click', () =>
+  navigator.clipboard.writeText(find('curl').textContent),
+)
+find('curl').textContent =
+  `curl -H "Authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
   -d '{ "queue": "charge-card", "json": { "order": 42, "amount": 20 },
         "error": { "message": "socket hang up", "code": "ECONNRESET" } }' \\
   ${location.origin}/api/capture`
