@@ -40,26 +40,28 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
-    const token = await checkAccessTo(host, tokens, settings)
+    const token = await checkAccessTo(host, tokens, settings, options)
     const codes = new OneTimeCodes(systemClock)
     const app = createServer({
       dlq,
       tokens,
+      codes,
       idempotency: new Idempotency(dlq.store, systemClock),
       clock: systemClock,
       version: readVersion(),
-      codes,
       settings,
       onError: (error, route) => logger.error({ error, route }, 'request failed'),
     })
     const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined
     const firstSignal = waitForSignal(abort)
-    const url = await app.listen({ host, port })
+    const url = await app.listen({ host, port }).catch((error: unknown) => {
+      throw explainListenError(error, host, port)
+    })
     dlq.start()
     const running = traffic?.run(ending.signal)
-    const code = token === undefined ? undefined : codes.create(admin)
-    announce({ logger, url, token, code, store: config.store })
+    const page = token === undefined ? url : `${url}/#code=${codes.create(admin)}`
+    announce({ logger, url, page, token, store: config.store })
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
     ending.abort()
@@ -94,19 +96,36 @@ function readPort(text: string | undefined): number | undefined {
 
 /**
  * Without tokens in the store and without an identity provider, a new token for this process, which
- * then must listen on a loopback address.
+ * then must listen on a loopback address. The demo has such a token even if there are others.
  */
 async function checkAccessTo(
   host: string,
   tokens: Tokens,
   { jwt, oidc }: ServerSettings,
+  { demo = false }: ServeOptions,
 ): Promise<string | undefined> {
-  if (jwt || oidc || (await tokens.list()).length > 0) return undefined
-  if (isLoopback(host)) return tokens.generate()
+  const local = isLoopback(host)
+  const isOpen = !jwt && !oidc && (await tokens.list()).length === 0
+  if (local && (isOpen || demo)) return tokens.generate()
+  if (!isOpen) return undefined
   throw new RedriveError(
     'INVALID_CONFIG',
     `${host} is not a loopback address, and the store has no tokens, so that everybody could use the server: create one with redrive tokens create, configure server.oidc or server.jwt, or use --host ${defaultHost}`,
   )
+}
+
+/** Says what to change, if the address is what is wrong. */
+function explainListenError(error: unknown, host: string, port: number): unknown {
+  const { code } = error as NodeJS.ErrnoException
+  const other = port < 65_535 ? port + 1 : defaultPort
+  const reasons: { [code: string]: string } = {
+    EADDRINUSE: `port ${port} of ${host} is in use: stop the program that listens there, or use another port, such as --port ${other}`,
+    EACCES: `this user may not listen on port ${port}: use a port above 1023, such as --port ${defaultPort}`,
+    EADDRNOTAVAIL: `${host} is not an address of this machine: use --host ${defaultHost}, or --host 0.0.0.0 for all addresses`,
+    ENOTFOUND: `${host} is not a known host name: use an address, such as --host ${defaultHost}`,
+  }
+  const reason = reasons[code ?? '']
+  return reason === undefined ? error : new RedriveError('INVALID_CONFIG', reason, { cause: error })
 }
 
 function isLoopback(host: string): boolean {
@@ -116,30 +135,36 @@ function isLoopback(host: string): boolean {
 /** Who has the generated token. */
 const admin = callerOf({ name: 'admin', role: 'admin' })
 
+/** The log never has a secret: the address of the page and the token go to standard error. */
 function announce({
   logger,
   url,
+  page,
   token,
   store,
 }: {
   logger: Logger
   url: string
+  page: string
   token: string | undefined
-  /** Signs in a browser, as part of an address. */
-  code: string | undefined
   store: string
 }): void {
-  if (!process.stdout.isTTY || token === undefined) {
-    logger.info({ url, store: hideSecrets(store) }, 'server started')
-    if (token !== undefined) process.stderr.write(`The token of this server: ${token}\n`)
-    return
-  }
-  process.stdout.write(
+  if (!process.stdout.isTTY) logger.info({ url, store: hideSecrets(store) }, 'server started')
+  else process.stdout.write(`\nRedrive serves ${hideSecrets(store)}\n`)
+  if (token === undefined && !process.stdout.isTTY) return
+  process.stderr.write(
     [
-      `Redrive serves ${hideSecrets(store)} at ${url}`,
-      `The token of this server, valid until it stops: ${token}`,
-      `Try it:  curl -H 'Authorization: Bearer ${token}' ${url}/api/letters`,
-      'Press Ctrl-C to stop.',
+      '',
+      `  Open:   ${page}`,
+      ...(token === undefined
+        ? []
+        : [
+            '          The address signs in one browser within 10 minutes.',
+            `  Token:  ${token}`,
+            '          For programs, and for other browsers, until the server stops.',
+          ]),
+      '  Stop:   Ctrl-C',
+      '',
       '',
     ].join('\n'),
   )

@@ -30,6 +30,7 @@ import { readInput } from './input.ts'
 import { maxBodyBytes, maxParamLength, maxPublicBodyBytes, requestTimeoutMs } from './limits.ts'
 import { isLetterView, once, rejectKey } from './once.ts'
 import { retryAfter, toProblem } from './problems.ts'
+import { isPageRequest, sendPage, serveStaticFiles } from './static-files.ts'
 import { sendStream, signalOf } from './stream.ts'
 import type { Identity } from './sign-in/identity.ts'
 import { OidcLogin } from './sign-in/oidc.ts'
@@ -87,6 +88,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return reply
   })
   app.setNotFoundHandler((request, reply) => {
+    if (isPageRequest(request)) return sendPage(reply)
     sendProblem(
       reply,
       new RedriveError('ROUTE_NOT_FOUND', `there is no ${request.method} ${pathOf(request)}`),
@@ -103,6 +105,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   }
   const document = openApiDocument(options.version)
   app.get('/api/openapi.json', () => document)
+  serveStaticFiles(app)
   return app
 }
 
@@ -217,7 +220,8 @@ function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
 
 function addSecurityHeaders(reply: FastifyReply): void {
   reply.headers({
-    'content-security-policy': "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    'content-security-policy':
+      "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
     'cache-control': reply.getHeader('cache-control') ?? 'no-store',
