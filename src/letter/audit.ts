@@ -34,6 +34,7 @@ export const auditActions = [
   'token-create',
   'token-revoke',
   'token-rotate',
+  'pipeline-replay',
   'import',
   'audit-prune',
   'access',
@@ -56,6 +57,7 @@ export const auditSubjects = [
   'queue',
   'bulk-action',
   'token',
+  'pipeline-node',
   'endpoint',
   'store',
 ] as const

@@ -1,10 +1,13 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
 import { linesType } from '../api/endpoint.ts'
+import { AuditLog } from '../admin/audit/audit-log.ts'
 import { openApiDocument } from '../api/openapi.ts'
 import { problemType } from '../api/problem.ts'
 import type { Clock } from '../clock/clock.ts'
+import type { Setting } from '../config/settings.ts'
 import { RedriveError } from '../errors.ts'
+import type { PipelineAdmin } from '../pipeline/admin.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import { bodyOf, isLines, linesOf, readBodies } from './body.ts'
 import { checkAccess, type Caller } from './caller.ts'
@@ -17,18 +20,23 @@ import { captureHandlers } from './handlers/capture.ts'
 import { groupHandlers } from './handlers/groups.ts'
 import type { Context, Handlers } from './handlers/handler.ts'
 import { letterHandlers } from './handlers/letters.ts'
+import { pipelineHandlers } from './handlers/pipeline.ts'
 import { queueHandlers } from './handlers/queues.ts'
 import { reportHandlers } from './handlers/reports.ts'
+import { seriesHandlers } from './handlers/series.ts'
 import { systemHandlers } from './handlers/system.ts'
 import { tokenHandlers } from './handlers/tokens.ts'
 import { transferHandlers } from './handlers/transfer.ts'
+import { viewHandlers } from './handlers/views.ts'
 import type { Idempotency } from './idempotency.ts'
 import { readInput } from './input.ts'
 import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
-import { isLetterView, once, rejectKey } from './once.ts'
+import { hasVersion, once, rejectKey } from './once.ts'
 import { toProblem } from './problems.ts'
+import { Series } from './series.ts'
 import { sendStream, signalOf } from './stream.ts'
 import type { Tokens } from './tokens.ts'
+import { Views } from './views.ts'
 
 export interface ServerOptions {
   dlq: DeadLetterQueue
@@ -39,18 +47,25 @@ export interface ServerOptions {
   /** The caller of a token that is not in the store. */
   identify?: (token: string) => Caller | undefined
   version: string
+  /** Every effective setting and its origin, without secrets. Default: none are shown. */
+  settings?: readonly Setting[]
+  /** The pipeline whose dead records can be replayed. Default: none. */
+  pipeline?: PipelineAdmin
   /** Reports an unexpected error. */
   onError: (error: unknown, route: string) => void
 }
 
 const handlers: Handlers = {
   ...letterHandlers,
+  ...viewHandlers,
   ...captureHandlers,
   ...transferHandlers,
   ...groupHandlers,
   ...bulkHandlers,
   ...queueHandlers,
   ...reportHandlers,
+  ...seriesHandlers,
+  ...pipelineHandlers,
   ...tokenHandlers,
   ...auditHandlers,
   ...systemHandlers,
@@ -80,10 +95,35 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return reply
   })
   readBodies(app, options.clock)
-  for (const names of endpointsByRoute()) addRoute(app, names, options)
+  const parts = createParts(options)
+  app.addHook('onListen', async () => parts.series.start())
+  app.addHook('onClose', () => parts.series.stop())
+  for (const names of endpointsByRoute()) addRoute(app, names, options, parts)
   const document = openApiDocument(options.version)
   app.get('/api/openapi.json', () => document)
   return app
+}
+
+/** What handlers use besides the queue. The same for all requests. */
+type Parts = Pick<
+  Context,
+  'dlq' | 'tokens' | 'clock' | 'audit' | 'views' | 'series' | 'settings' | 'pipeline'
+>
+
+function createParts(options: ServerOptions): Parts {
+  const { dlq, tokens, clock, settings = [], pipeline } = options
+  const { store } = dlq
+  const onError = (error: unknown): void => options.onError(error, 'taking a sample')
+  return {
+    dlq,
+    tokens,
+    clock,
+    settings,
+    pipeline,
+    audit: new AuditLog({ store, clock }),
+    views: new Views(store, clock),
+    series: new Series({ store, clock, onError }),
+  }
 }
 
 /** Endpoints with the same method and path differ in the form of their body. */
@@ -93,7 +133,12 @@ function endpointsByRoute(): EndpointName[][] {
   ) as EndpointName[][]
 }
 
-function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOptions): void {
+function addRoute(
+  app: FastifyInstance,
+  names: EndpointName[],
+  options: ServerOptions,
+  parts: Parts,
+): void {
   const { method, path, stream } = endpointOf(names[0]!)
   const nameFor = (request: FastifyRequest): EndpointName =>
     names.find((name) => isLines(request.headers) === (endpointOf(name).body === 'lines')) ??
@@ -115,7 +160,7 @@ function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOp
     },
     handler: (request, reply) => {
       const sender = senders.get(request)!
-      return recordDenial(sender, () => respond(sender, request, reply, options))
+      return recordDenial(sender, () => respond(sender, request, reply, options, parts))
     },
   })
 }
@@ -128,10 +173,10 @@ async function respond(
   request: FastifyRequest,
   reply: FastifyReply,
   options: ServerOptions,
+  parts: Parts,
 ): Promise<FastifyReply> {
   const { endpoint: name, caller, params } = sender
   const endpoint = endpointOf(name)
-  const { dlq, tokens } = options
   const onError = (error: unknown): void => options.onError(error, routeOf(request))
   const signal = signalOf(reply)
   const ifVersion = readIfMatch(endpoint, request.headers)
@@ -141,7 +186,7 @@ async function respond(
     body: bodyOf(endpoint, request),
   })
   const body = linesOf(request)
-  const context = { dlq, tokens, caller, ifVersion, body, signal, onError } as unknown as Context
+  const context = { ...parts, caller, ifVersion, body, signal, onError } as unknown as Context
   const act = async (): Promise<unknown> => {
     if (caller) await checkBounds(sender, endpoint, input, context)
     return (handlers[name] as AnyHandler)(input, context)
@@ -158,7 +203,7 @@ async function respond(
       body: await act(),
     }),
   )
-  const etag = isLetterView(output) ? `"${output.version}"` : undefined
+  const etag = hasVersion(output) ? `"${output.version}"` : undefined
   if (etag !== undefined) reply.header('etag', etag)
   if (request.method === 'GET' && etag !== undefined && matchesEtag(request.headers, etag))
     return reply.code(304).send()
