@@ -214,6 +214,18 @@ export const errorTable = {
     retry: false,
     means: 'No token has this id. It may have been revoked.',
   },
+  VIEW_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'No saved view has this id, or it is private to somebody else.',
+  },
+  NODE_NOT_FOUND: {
+    status: 404,
+    exit: 2,
+    retry: false,
+    means: 'No pipeline has this node, or the server has no pipeline. The message names the nodes.',
+  },
   ROUTE_NOT_FOUND: {
     status: 404,
     exit: 4,

@@ -6,7 +6,8 @@ import type { Permission } from './permissions.ts'
  * must be in the scope. `filter`: the endpoint reads only letters in the scope. `action`: the
  * filter of the bulk action with the `id` of the input must be in the scope. `capture`: the queue
  * and the tenant of each failure must be in the scope. `all`: the endpoint is about the whole
- * store, so that callers with a scope may not use it. `none`: it shows nothing of the store.
+ * store, so that callers with a scope may not use it. `view`: the caller must be allowed to change
+ * the saved view with the `id` of the input. `none`: it shows nothing of the store.
  *
  * What belongs to a queue as a whole cannot be divided by tenant, so that callers with a scope of
  * tenants may not use the following. `queue`: the `queue` of the input must be in the scope.
@@ -19,6 +20,7 @@ type Bounds =
   | 'action'
   | 'capture'
   | 'all'
+  | 'view'
   | 'none'
   | 'queue'
   | 'queues'

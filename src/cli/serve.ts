@@ -10,17 +10,23 @@ import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
 import { OneTimeCodes } from '../server/sign-in/one-time-codes.ts'
 import { callerOf, Tokens } from '../server/tokens.ts'
-import { sourcesOf } from './check-config.ts'
+import type { PipelineAdmin } from '../pipeline/admin.ts'
+import { hideSettingSecrets, sourcesOf } from './check-config.ts'
 import { createLogger, openConfiguredQueue, waitForSignal } from './configured-queue.ts'
 import { demoOptions } from './demo/demo.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
+import { openPipeline } from './open-pipeline.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 
 export interface ServeOptions extends ConfigOptions {
   host?: string
   port?: string
   demo?: boolean
+  /** YAML file with the graphs of a pipeline. */
+  pipeline?: string
+  /** URL of the Kafka of the pipeline, if its graphs do not have it. */
+  kafka?: string
 }
 
 const defaultHost = '127.0.0.1'
@@ -37,6 +43,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   // On a terminal, a line for every event would push the address and the token away.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
+  const pipeline = await pipelineOf(options)
   const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
@@ -50,6 +57,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       clock: systemClock,
       version: readVersion(),
       settings,
+      effectiveSettings: hideSettingSecrets(config.settings),
+      ...(pipeline ? { pipeline } : {}),
       onError: (error, route) => logger.error({ error, route }, 'request failed'),
     })
     const ending = new AbortController()
@@ -65,12 +74,17 @@ export async function serve(options: ServeOptions): Promise<void> {
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
     ending.abort()
-    await Promise.all([app.close(), running])
+    await Promise.all([app.close(), pipeline?.close(), running])
     if (signal === 'SIGINT') process.exitCode = stoppedExit
     logger.info('server stopped')
   } finally {
     await close()
   }
+}
+
+async function pipelineOf({ pipeline, kafka }: ServeOptions): Promise<PipelineAdmin | undefined> {
+  if (pipeline === undefined) return undefined
+  return openPipeline({ option: '--pipeline', file: pipeline, kafka })
 }
 
 /** The demo has a store of its own, unless one is given. */

@@ -25,6 +25,8 @@ import type { DeadLetter, LetterSummary, Payload } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
 import type { LetterFilter, LetterQuery, Page } from '../letter/query.ts'
 import type { PayloadDiff } from '../letter/payload-diff.ts'
+import type { QueuePolicy } from '../options/options.ts'
+import { policyShape } from '../options/schema.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
@@ -167,6 +169,13 @@ export class QueueInspection {
   /** Queues that have letters or are paused, by name, with counts by state. */
   async queues(query: QueuesQuery = {}): Promise<Page<QueueSummary>> {
     return listQueues(this.parts.store, await this.pausedQueues(), query)
+  }
+
+  /** The options that are in force for a queue in this process. */
+  policyOf(queue: string): QueuePolicy {
+    const settings = this.parts.policies.of(queue)
+    const given = Object.entries(settings).filter(([key]) => Object.hasOwn(policyShape, key))
+    return structuredClone(Object.fromEntries(given))
   }
 
   /**

@@ -2,10 +2,13 @@ import cookie from '@fastify/cookie'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
 import { linesType } from '../api/endpoint.ts'
+import { AuditLog } from '../admin/audit/audit-log.ts'
 import { openApiDocument } from '../api/openapi.ts'
 import { problemType } from '../api/problem.ts'
 import type { Clock } from '../clock/clock.ts'
+import type { Setting } from '../config/settings.ts'
 import { RedriveError } from '../errors.ts'
+import type { PipelineAdmin } from '../pipeline/admin.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import { bodyOf, isLines, linesOf, readBodies } from './body.ts'
 import type { ServerSettings } from '../config/server.ts'
@@ -19,17 +22,21 @@ import { captureHandlers } from './handlers/capture.ts'
 import { groupHandlers } from './handlers/groups.ts'
 import type { Context, Handlers, SessionActions } from './handlers/handler.ts'
 import { letterHandlers } from './handlers/letters.ts'
+import { pipelineHandlers } from './handlers/pipeline.ts'
 import { queueHandlers } from './handlers/queues.ts'
 import { reportHandlers } from './handlers/reports.ts'
+import { seriesHandlers } from './handlers/series.ts'
 import { sessionHandlers } from './handlers/session.ts'
 import { systemHandlers } from './handlers/system.ts'
 import { tokenHandlers } from './handlers/tokens.ts'
 import { transferHandlers } from './handlers/transfer.ts'
+import { viewHandlers } from './handlers/views.ts'
 import type { Idempotency } from './idempotency.ts'
 import { readInput } from './input.ts'
 import { maxBodyBytes, maxParamLength, maxPublicBodyBytes, requestTimeoutMs } from './limits.ts'
-import { isLetterView, once, rejectKey } from './once.ts'
+import { hasVersion, once, rejectKey } from './once.ts'
 import { retryAfter, toProblem } from './problems.ts'
+import { Series } from './series.ts'
 import { isPageRequest, sendPage, serveStaticFiles } from './static-files.ts'
 import { sendStream, signalOf } from './stream.ts'
 import type { Identity } from './sign-in/identity.ts'
@@ -38,6 +45,7 @@ import { addOidcRoutes } from './sign-in/oidc-routes.ts'
 import type { OneTimeCodes } from './sign-in/one-time-codes.ts'
 import { SignIn } from './sign-in/sign-in.ts'
 import type { Tokens } from './tokens.ts'
+import { Views } from './views.ts'
 
 export interface ServerOptions {
   dlq: DeadLetterQueue
@@ -50,18 +58,25 @@ export interface ServerOptions {
   /** Who may sign in, and how. */
   settings?: ServerSettings
   version: string
+  /** Every effective setting and its origin, without secrets. Default: none are shown. */
+  effectiveSettings?: readonly Setting[]
+  /** The pipeline whose dead records can be replayed. Default: none. */
+  pipeline?: PipelineAdmin
   /** Reports an unexpected error. */
   onError: (error: unknown, route: string) => void
 }
 
 const handlers: Handlers = {
   ...letterHandlers,
+  ...viewHandlers,
   ...captureHandlers,
   ...transferHandlers,
   ...groupHandlers,
   ...bulkHandlers,
   ...queueHandlers,
   ...reportHandlers,
+  ...seriesHandlers,
+  ...pipelineHandlers,
   ...tokenHandlers,
   ...auditHandlers,
   ...sessionHandlers,
@@ -71,8 +86,7 @@ type AnyHandler = (input: unknown, context: Context) => unknown
 
 /** The HTTP server over the table of endpoints. It listens after `listen`. */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { dlq, settings = {} } = options
-  const signIn = new SignIn({ ...options, store: dlq.store, settings })
+  const { settings = {} } = options
   const app = Fastify({
     ...(settings.trustedProxies ? { trustProxy: settings.trustedProxies } : {}),
     bodyLimit: maxBodyBytes,
@@ -97,16 +111,48 @@ export function createServer(options: ServerOptions): FastifyInstance {
   })
   app.register(cookie)
   readBodies(app, options.clock)
-  for (const names of endpointsByRoute()) addRoute(app, names, options, signIn)
+  const parts = createParts(options)
+  app.addHook('onListen', async () => parts.shared.series.start())
+  app.addHook('onClose', () => parts.shared.series.stop())
+  for (const names of endpointsByRoute()) addRoute(app, names, options, parts)
   const { oidc, publicUrl } = settings
   if (oidc && publicUrl !== undefined) {
     const login = new OidcLogin(oidc, publicUrl, options.clock)
-    addOidcRoutes(app, { ...options, signIn, oidc: login, publicUrl })
+    addOidcRoutes(app, { ...options, signIn: parts.signIn, oidc: login, publicUrl })
   }
   const document = openApiDocument(options.version)
   app.get('/api/openapi.json', () => document)
   serveStaticFiles(app)
   return app
+}
+
+/** What all requests share. */
+interface Parts {
+  signIn: SignIn
+  /** What handlers use. */
+  shared: Pick<
+    Context,
+    'dlq' | 'tokens' | 'clock' | 'audit' | 'views' | 'series' | 'settings' | 'pipeline'
+  >
+}
+
+function createParts(options: ServerOptions): Parts {
+  const { dlq, tokens, clock, settings = {}, effectiveSettings = [], pipeline } = options
+  const { store } = dlq
+  const onError = (error: unknown): void => options.onError(error, 'taking a sample')
+  return {
+    signIn: new SignIn({ ...options, store, settings }),
+    shared: {
+      dlq,
+      tokens,
+      clock,
+      settings: effectiveSettings,
+      pipeline,
+      audit: new AuditLog({ store, clock }),
+      views: new Views(store, clock),
+      series: new Series({ store, clock, onError }),
+    },
+  }
 }
 
 /** Endpoints with the same method and path differ in the form of their body. */
@@ -120,8 +166,9 @@ function addRoute(
   app: FastifyInstance,
   names: EndpointName[],
   options: ServerOptions,
-  signIn: SignIn,
+  parts: Parts,
 ): void {
+  const { signIn } = parts
   const { method, path, stream, permission } = endpointOf(names[0]!)
   const nameFor = (request: FastifyRequest): EndpointName =>
     names.find((name) => isLines(request.headers) === (endpointOf(name).body === 'lines')) ??
@@ -149,7 +196,7 @@ function addRoute(
     },
     handler: (request, reply) => {
       const sender = senders.get(request)!
-      return recordDenial(sender, () => respond(sender, request, reply, options, signIn))
+      return recordDenial(sender, () => respond(sender, request, reply, options, parts))
     },
   })
 }
@@ -165,11 +212,10 @@ async function respond(
   request: FastifyRequest,
   reply: FastifyReply,
   options: ServerOptions,
-  signIn: SignIn,
+  { signIn, shared }: Parts,
 ): Promise<FastifyReply> {
   const { endpoint: name, caller, identity, params } = sender
   const endpoint = endpointOf(name)
-  const { dlq, tokens } = options
   const onError = (error: unknown): void => options.onError(error, routeOf(request))
   const signal = signalOf(reply)
   const ifVersion = readIfMatch(endpoint, request.headers)
@@ -183,7 +229,7 @@ async function respond(
     signIn: (given) => signIn.open(reply, given),
     signOut: () => signIn.close(reply, identity!),
   }
-  const known = { dlq, tokens, caller, identity, session, ifVersion, body, signal, onError }
+  const known = { ...shared, caller, identity, session, ifVersion, body, signal, onError }
   const context = known as unknown as Context
   const act = async (): Promise<unknown> => {
     if (caller) await checkBounds(sender, endpoint, input, context)
@@ -201,7 +247,7 @@ async function respond(
       body: await act(),
     }),
   )
-  const etag = isLetterView(output) ? `"${output.version}"` : undefined
+  const etag = hasVersion(output) ? `"${output.version}"` : undefined
   if (etag !== undefined) reply.header('etag', etag)
   if (request.method === 'GET' && etag !== undefined && matchesEtag(request.headers, etag))
     return reply.code(304).send()

@@ -1,17 +1,32 @@
+import type { AuditLog } from '../../admin/audit/audit-log.ts'
 import type { EndpointName, IsStream, OutputOf, ReadInputOf } from '../../api/endpoints.ts'
 import type { BulkAction } from '../../letter/bulk-action.ts'
 import type { GroupDetail } from '../../letter/group.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
+import type { SavedView } from '../../api/schemas/saved-view.ts'
+import type { Clock } from '../../clock/clock.ts'
+import type { Setting } from '../../config/settings.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import type { Caller } from '../caller.ts'
 import type { Identity } from '../sign-in/identity.ts'
 import type { Credentials } from '../sign-in/sign-in.ts'
+import type { PipelineAdmin } from '../../pipeline/admin.ts'
+import type { Series } from '../series.ts'
 import type { Tokens } from '../tokens.ts'
+import type { Views } from '../views.ts'
 
 /** What handlers get besides their input. */
 export interface Context {
   dlq: DeadLetterQueue
   tokens: Tokens
+  clock: Clock
+  audit: AuditLog
+  views: Views
+  series: Series
+  /** Every effective setting of the server and its origin, without secrets. */
+  settings: readonly Setting[]
+  /** The pipeline of the server. Undefined: it has none. */
+  pipeline: PipelineAdmin | undefined
   caller: Caller
   /** The caller, and how it has proved who it is. */
   identity: Identity
@@ -22,7 +37,9 @@ export interface Context {
   group: GroupDetail
   /** The bulk action of the input, for endpoints whose bounds are `action`. */
   action: BulkAction
-  /** The version that the letter of the input must still have. Undefined: any. */
+  /** The saved view of the input, for endpoints whose bounds are `view`. */
+  view: SavedView
+  /** The version that the letter or the saved view of the input must still have. Undefined: any. */
   ifVersion: number | undefined
   /** The body, for endpoints whose body is lines. */
   body: AsyncIterable<Uint8Array>

@@ -1,5 +1,6 @@
 import type { systemEndpoints } from '../../api/endpoints/system.ts'
 import { RedriveError } from '../../errors.ts'
+import type { Json } from '../../letter/letter.ts'
 import type { Handlers } from './handler.ts'
 
 export const systemHandlers: Handlers<keyof typeof systemEndpoints> = {
@@ -12,6 +13,9 @@ export const systemHandlers: Handlers<keyof typeof systemEndpoints> = {
   },
 
   getStatistics: (_, { dlq }) => dlq.stats(),
+
+  getSettings: (_, { settings }) =>
+    settings.map(({ value, ...rest }) => ({ ...rest, value: value as Json })),
 
   async listPausedQueues(_, { dlq, caller }) {
     const { queues } = caller.scope
