@@ -1,19 +1,21 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
-import { linesType } from '../api/endpoint.ts'
+import { responseType } from '../api/endpoint.ts'
 import { openApiDocument } from '../api/openapi.ts'
 import { problemType } from '../api/problem.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import { bodyOf, isLines, linesOf, readBodies } from './body.ts'
-import { checkAccess, type Caller } from './caller.ts'
+import { checkAccess, isSameCaller, type Caller } from './caller.ts'
 import { checkBounds } from './check-bounds.ts'
 import { ifMatchFailed, matchesEtag, readIfMatch } from './conditions.ts'
 import { recordDenial, type DenialContext } from './denials.ts'
+import { Feed } from './feed/feed.ts'
 import { auditHandlers } from './handlers/audit.ts'
 import { bulkHandlers } from './handlers/bulk.ts'
 import { captureHandlers } from './handlers/capture.ts'
+import { eventHandlers } from './handlers/events.ts'
 import { groupHandlers } from './handlers/groups.ts'
 import type { Context, Handlers } from './handlers/handler.ts'
 import { letterHandlers } from './handlers/letters.ts'
@@ -24,7 +26,13 @@ import { tokenHandlers } from './handlers/tokens.ts'
 import { transferHandlers } from './handlers/transfer.ts'
 import type { Idempotency } from './idempotency.ts'
 import { readInput } from './input.ts'
-import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
+import {
+  maxBodyBytes,
+  maxParamLength,
+  maxUnreadBytes,
+  maxUnreadEventBytes,
+  requestTimeoutMs,
+} from './limits.ts'
 import { isLetterView, once, rejectKey } from './once.ts'
 import { toProblem } from './problems.ts'
 import { sendStream, signalOf } from './stream.ts'
@@ -39,6 +47,8 @@ export interface ServerOptions {
   /** The caller of a token that is not in the store. */
   identify?: (token: string) => Caller | undefined
   version: string
+  /** Aborts when the server is about to close: it is not ready any more, and streams end. */
+  stopping?: AbortSignal
   /** Reports an unexpected error. */
   onError: (error: unknown, route: string) => void
 }
@@ -53,6 +63,7 @@ const handlers: Handlers = {
   ...reportHandlers,
   ...tokenHandlers,
   ...auditHandlers,
+  ...eventHandlers,
   ...systemHandlers,
 }
 type AnyHandler = (input: unknown, context: Context) => unknown
@@ -80,11 +91,22 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return reply
   })
   readBodies(app, options.clock)
-  for (const names of endpointsByRoute()) addRoute(app, names, options)
+  const feed = createFeed(app, options)
+  for (const names of endpointsByRoute()) addRoute(app, names, { ...options, feed })
   const document = openApiDocument(options.version)
   app.get('/api/openapi.json', () => document)
   return app
 }
+
+/** The feed ends its streams before the server closes, which would wait for them. */
+function createFeed(app: FastifyInstance, { dlq, clock, stopping, onError }: ServerOptions): Feed {
+  const feed = new Feed({ dlq, clock, onError: (error) => onError(error, 'live feed') })
+  stopping?.addEventListener('abort', () => void feed.close(), { once: true })
+  app.addHook('preClose', () => feed.close())
+  return feed
+}
+
+type RouteOptions = ServerOptions & { feed: Feed }
 
 /** Endpoints with the same method and path differ in the form of their body. */
 function endpointsByRoute(): EndpointName[][] {
@@ -93,7 +115,7 @@ function endpointsByRoute(): EndpointName[][] {
   ) as EndpointName[][]
 }
 
-function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOptions): void {
+function addRoute(app: FastifyInstance, names: EndpointName[], options: RouteOptions): void {
   const { method, path, stream } = endpointOf(names[0]!)
   const nameFor = (request: FastifyRequest): EndpointName =>
     names.find((name) => isLines(request.headers) === (endpointOf(name).body === 'lines')) ??
@@ -127,13 +149,11 @@ async function respond(
   sender: DenialContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  options: ServerOptions,
+  options: RouteOptions,
 ): Promise<FastifyReply> {
   const { endpoint: name, caller, params } = sender
   const endpoint = endpointOf(name)
-  const { dlq, tokens } = options
-  const onError = (error: unknown): void => options.onError(error, routeOf(request))
-  const signal = signalOf(reply)
+  const { dlq, tokens, feed } = options
   const ifVersion = readIfMatch(endpoint, request.headers)
   const input = readInput(endpoint, {
     params,
@@ -141,14 +161,22 @@ async function respond(
     body: bodyOf(endpoint, request),
   })
   const body = linesOf(request)
-  const context = { dlq, tokens, caller, ifVersion, body, signal, onError } as unknown as Context
+  const shared = { dlq, tokens, feed, caller, ifVersion, body }
+  const connection = connectionOf(request, reply, sender, options)
+  const context = { ...shared, ...connection } as unknown as Context
   const act = async (): Promise<unknown> => {
     if (caller) await checkBounds(sender, endpoint, input, context)
     return (handlers[name] as AnyHandler)(input, context)
   }
   if (endpoint.stream || endpoint.body === 'lines') rejectKey(request)
   if (endpoint.stream) {
-    return sendStream(reply, linesType, (await act()) as AsyncIterable<string>, context)
+    const isEvents = endpoint.stream === 'events'
+    // Proxies must not collect events, and a server that stops must not wait for the next request
+    // on the connection.
+    if (isEvents) reply.headers({ 'x-accel-buffering': 'no', connection: 'close' })
+    const chunks = (await act()) as AsyncIterable<string>
+    const limit = isEvents ? maxUnreadEventBytes : maxUnreadBytes
+    return sendStream(reply, responseType(endpoint), chunks, context, limit)
   }
   const { idempotency } = options
   const { status, body: output } = await once(
@@ -164,6 +192,27 @@ async function respond(
     return reply.code(304).send()
   if (status >= 400) reply.type(problemType)
   return reply.code(status).send(output)
+}
+
+/** What handlers get about the connection of a request. */
+function connectionOf(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { caller }: DenialContext,
+  options: RouteOptions,
+): Pick<
+  Context,
+  'lastEventId' | 'signal' | 'disconnect' | 'isStillAllowed' | 'isStopping' | 'onError'
+> {
+  const lastEventId = request.headers['last-event-id']
+  return {
+    lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined,
+    signal: signalOf(reply),
+    disconnect: () => reply.raw.destroy(),
+    isStillAllowed: async () => isSameCaller(await identify(request, options), caller),
+    isStopping: options.stopping?.aborted ?? false,
+    onError: (error) => options.onError(error, routeOf(request)),
+  }
 }
 
 async function identify(

@@ -209,6 +209,13 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listAudit: nothing,
   verifyAudit: nothing,
 
+  watchEvents: {
+    input: async (server) => {
+      await aLetter(server)
+      return { after: '0' }
+    },
+  },
+
   getCaller: nothing,
   getLiveness: nothing,
   getReadiness: nothing,

@@ -4,12 +4,14 @@ import type { GroupDetail } from '../../letter/group.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import type { Caller } from '../caller.ts'
+import type { Feed } from '../feed/feed.ts'
 import type { Tokens } from '../tokens.ts'
 
 /** What handlers get besides their input. */
 export interface Context {
   dlq: DeadLetterQueue
   tokens: Tokens
+  feed: Feed
   caller: Caller
   /** The letter of the input, for endpoints whose bounds are `letter`. */
   letter: DeadLetter
@@ -21,8 +23,16 @@ export interface Context {
   ifVersion: number | undefined
   /** The body, for endpoints whose body is lines. */
   body: AsyncIterable<Uint8Array>
+  /** The header Last-Event-ID, not yet checked. */
+  lastEventId: string | undefined
   /** Aborts when the client has gone. */
   signal: AbortSignal
+  /** Ends the connection at once. */
+  disconnect: () => void
+  /** Whether the sender of the request still has the same rights. */
+  isStillAllowed: () => Promise<boolean>
+  /** Whether the server finishes requests, but is about to stop. */
+  isStopping: boolean
   /** Reports an unexpected error that the response does not show. */
   onError: (error: unknown) => void
 }
