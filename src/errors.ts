@@ -245,6 +245,12 @@ export const errorTable = {
     retry: true,
     means: 'The caller sends more requests than the server allows. Wait as Retry-After says.',
   },
+  SERVER_STOPPING: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means: 'The server is stopping. Send the request to another one, or again after its restart.',
+  },
   CLOSED: {
     status: 500,
     exit: 9,

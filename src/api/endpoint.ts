@@ -28,6 +28,7 @@ type Bounds =
 
 export const linesType = 'application/x-ndjson'
 export const eventType = 'application/cloudevents+json'
+export const eventStreamType = 'text/event-stream'
 
 /**
  * One endpoint: its route, its validation, who may call it, and what it returns. The server, the
@@ -61,8 +62,11 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
    */
   input: Input
   output: z.ZodType<Output>
-  /** The response is many outputs, one on each line. Absent: it is one output. */
-  stream?: 'lines'
+  /**
+   * The response is many outputs. `lines`: one on each line. `events`: Server-Sent Events, without
+   * an end. Absent: it is one output.
+   */
+  stream?: 'lines' | 'events'
   /** Status of a success. Default: 200. */
   status?: 200 | 201 | 202
   /**
@@ -75,6 +79,12 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
 /** The keys of the input that the path has. */
 export function pathKeys(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, key]) => key!)
+}
+
+/** The content type of a response. */
+export function responseType({ stream }: Pick<Endpoint, 'stream'>): string {
+  if (stream === 'events') return eventStreamType
+  return stream === 'lines' ? linesType : 'application/json'
 }
 
 /** Whether the input is in the query, and not in the body. */
@@ -90,7 +100,11 @@ export function endpoint<Input extends z.ZodObject, Output>(
 }
 
 /** Keeps the exact types of an endpoint whose response is a stream. */
-export function streamEndpoint<Input extends z.ZodObject, Output, Stream extends 'lines'>(
+export function streamEndpoint<
+  Input extends z.ZodObject,
+  Output,
+  Stream extends 'lines' | 'events',
+>(
   given: Endpoint<Input, Output> & { stream: Stream },
 ): Endpoint<Input, Output> & { stream: Stream } {
   return given

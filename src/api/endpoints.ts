@@ -3,6 +3,7 @@ import type { Endpoint } from './endpoint.ts'
 import { auditEndpoints } from './endpoints/audit.ts'
 import { bulkEndpoints } from './endpoints/bulk.ts'
 import { captureEndpoints } from './endpoints/capture.ts'
+import { eventEndpoints } from './endpoints/events.ts'
 import { groupEndpoints } from './endpoints/groups.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
 import { pipelineEndpoints } from './endpoints/pipeline.ts'
@@ -29,6 +30,7 @@ export const endpoints = {
   ...pipelineEndpoints,
   ...tokenEndpoints,
   ...auditEndpoints,
+  ...eventEndpoints,
   ...sessionEndpoints,
   ...systemEndpoints,
 }

@@ -242,6 +242,13 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listAudit: nothing,
   verifyAudit: nothing,
 
+  watchEvents: {
+    input: async (server) => {
+      await aLetter(server)
+      return { after: '0' }
+    },
+  },
+
   createSession: {
     input: ({ codes }) => ({ code: codes.create(callerOf({ name: 'mia', role: 'viewer' })) }),
   },

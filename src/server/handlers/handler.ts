@@ -12,11 +12,12 @@ import type { Identity } from '../sign-in/identity.ts'
 import type { Credentials } from '../sign-in/sign-in.ts'
 import type { PipelineAdmin } from '../../pipeline/admin.ts'
 import type { Series } from '../series.ts'
+import type { Feed } from '../feed/feed.ts'
 import type { Tokens } from '../tokens.ts'
 import type { Views } from '../views.ts'
 
-/** What handlers get besides their input. */
-export interface Context {
+/** What the handlers of all requests share. */
+export interface Shared {
   dlq: DeadLetterQueue
   tokens: Tokens
   clock: Clock
@@ -27,6 +28,11 @@ export interface Context {
   settings: readonly Setting[]
   /** The pipeline of the server. Undefined: it has none. */
   pipeline: PipelineAdmin | undefined
+  feed: Feed
+}
+
+/** What a handler gets besides its input. */
+export interface Context extends Shared {
   caller: Caller
   /** The caller, and how it has proved who it is. */
   identity: Identity
@@ -43,8 +49,16 @@ export interface Context {
   ifVersion: number | undefined
   /** The body, for endpoints whose body is lines. */
   body: AsyncIterable<Uint8Array>
+  /** The header Last-Event-ID, not yet checked. */
+  lastEventId: string | undefined
   /** Aborts when the client has gone. */
   signal: AbortSignal
+  /** Ends the connection at once. */
+  disconnect: () => void
+  /** Whether the sender of the request still has the same rights. */
+  isStillAllowed: () => Promise<boolean>
+  /** Whether the server finishes requests, but is about to stop. */
+  isStopping: boolean
   /** Reports an unexpected error that the response does not show. */
   onError: (error: unknown) => void
 }
