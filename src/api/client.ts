@@ -56,7 +56,8 @@ export function createClient(options: ClientOptions): Client {
     const endpoint = endpointOf(name)
     const response = (): Promise<Response> =>
       send(endpoint, input ?? {}, options, callOptions ?? {})
-    return endpoint.stream ? readLines(response) : response().then((one) => one.json())
+    if (endpoint.stream) return readLines(response)
+    return response().then((one) => (endpoint.text ? one.text() : one.json()))
   }
   return Object.fromEntries(endpointNames.map((name) => [name, call(name)])) as unknown as Client
 }
@@ -78,7 +79,7 @@ async function send(
   const response = await request(`${url}${address}`, {
     method: endpoint.method,
     headers: {
-      accept: endpoint.stream ? linesType : 'application/json',
+      accept: endpoint.stream ? linesType : (endpoint.text ?? 'application/json'),
       // Other sites cannot send this header, so that a session cookie alone is worth nothing.
       'x-redrive': '1',
       ...(type === undefined ? {} : { 'content-type': type }),

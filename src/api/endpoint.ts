@@ -26,6 +26,8 @@ type Bounds =
 
 export const linesType = 'application/x-ndjson'
 export const eventType = 'application/cloudevents+json'
+/** The text format of Prometheus. */
+export const metricsType = 'text/plain; version=0.0.4; charset=utf-8'
 
 /**
  * One endpoint: its route, its validation, who may call it, and what it returns. The server, the
@@ -61,6 +63,8 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
   output: z.ZodType<Output>
   /** The response is many outputs, one on each line. Absent: it is one output. */
   stream?: 'lines'
+  /** Content type of a response that is a string. Absent: it is JSON. */
+  text?: string
   /** Status of a success. Default: 200. */
   status?: 200 | 201 | 202
   /**

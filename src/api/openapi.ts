@@ -89,7 +89,7 @@ function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): Operat
       [status]: {
         description: 'Success.',
         content: {
-          [endpoint.stream ? linesType : 'application/json']: {
+          [endpoint.stream ? linesType : (endpoint.text ?? 'application/json')]: {
             schema: schemas.add(endpoint.output, 'output'),
           },
         },

@@ -71,6 +71,12 @@ export class Bulk {
     return this.#records.list(limit)
   }
 
+  /** Actions that have begun and have not ended, at most `limit`. */
+  async active(limit: number): Promise<BulkAction[]> {
+    checkLimit(limit, 0)
+    return this.#records.active(limit)
+  }
+
   /** Approves a plan that needs a second person. The first approval stays. */
   async approve(id: string, by: string): Promise<BulkAction> {
     const approver = checkBy(by)

@@ -73,6 +73,16 @@ export class BulkRecords {
     return all.toReversed().slice(0, limit)
   }
 
+  /** Active actions. One that this process cannot decrypt is left out. */
+  async active(limit: number): Promise<BulkAction[]> {
+    const ids = (await this.activeIds()).slice(0, limit)
+    if (ids.length === 0) return []
+    const records = await this.#records.list(kinds.action, { ids })
+    return records
+      .filter(({ value }) => !readSealed(value))
+      .map((record) => toShown(actionOf(record).action))
+  }
+
   /** All actions, the oldest first. */
   async *actions(): AsyncGenerator<StoredAction> {
     for (let after: string | undefined; ;) {

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
@@ -6,12 +6,20 @@ import { systemClock } from '../clock/clock.ts'
 import { createSecret } from '../clock/secret.ts'
 import { loadConfig, type Config } from '../config/load.ts'
 import { RedriveError } from '../errors.ts'
+import { logRequests } from '../observers/log.ts'
 import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
 import { callerOf, isSame, Tokens } from '../server/tokens.ts'
 import type { Caller } from '../server/caller.ts'
 import { sourcesOf } from './check-config.ts'
-import { createLogger, openConfiguredQueue, waitForSignal } from './configured-queue.ts'
+import {
+  createLogger,
+  createMetrics,
+  openConfiguredQueue,
+  readPort,
+  readVersion,
+  waitForSignal,
+} from './configured-queue.ts'
 import { demoOptions } from './demo/demo.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
@@ -31,12 +39,13 @@ const demoStore = 'sqlite:.redrive/demo.db'
 /** Serves until a signal. */
 export async function serve(options: ServeOptions): Promise<void> {
   const host = options.host ?? defaultHost
-  const port = readPort(options.port)
+  const port = options.port === undefined ? defaultPort : readPort(options.port, '--port')
   const config = configOf(options)
   // On a terminal, a line for every event would push the address and the token away.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
-  const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
+  const { metrics, measured } = createMetrics(logger)
+  const { dlq, abort, close } = await openConfiguredQueue(config, logger, { ...extra, ...measured })
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
     const token = await checkAccessTo(host, tokens)
@@ -47,7 +56,10 @@ export async function serve(options: ServeOptions): Promise<void> {
       clock: systemClock,
       version: readVersion(),
       ...(token === undefined ? {} : { identify: identifyBy(token) }),
-      onError: (error, route) => logger.error({ error, route }, 'request failed'),
+      metrics,
+      onAnswer: logRequests(logger),
+      onError: (error, route, requestId) =>
+        logger.error({ error, route, requestId }, 'request failed'),
     })
     const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined
@@ -79,13 +91,6 @@ function configOf(options: ServeOptions): Config {
   const file = fileOf(config.store)
   if (demo && file !== undefined) mkdirSync(dirname(file), { recursive: true })
   return demo ? { ...config, handlers: new Map() } : config
-}
-
-function readPort(text: string | undefined): number {
-  if (text === undefined) return defaultPort
-  const port = Number(text)
-  if (/^\d+$/.test(text) && port <= 65_535) return port
-  throw new RedriveError('INVALID_INPUT', `--port must be a number from 0 to 65535, got "${text}"`)
 }
 
 /**
@@ -135,9 +140,4 @@ function announce({
       '',
     ].join('\n'),
   )
-}
-
-function readVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { version: string }).version
 }

@@ -126,6 +126,11 @@ export class QueueActions extends LetterActions {
     return this.parts.bulk.list(limit)
   }
 
+  /** Bulk actions that have begun and have not ended. */
+  activeBulkActions(limit = 100): Promise<BulkAction[]> {
+    return this.parts.bulk.active(limit)
+  }
+
   // queues
 
   /**

@@ -2,9 +2,10 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
 import { linesType } from '../api/endpoint.ts'
 import { openApiDocument } from '../api/openapi.ts'
-import { problemType } from '../api/problem.ts'
+import { problemType, type Problem } from '../api/problem.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
+import { PrometheusMetrics } from '../observers/metrics/metrics.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import { bodyOf, isLines, linesOf, readBodies } from './body.ts'
 import { checkAccess, type Caller } from './caller.ts'
@@ -27,6 +28,7 @@ import { readInput } from './input.ts'
 import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
 import { isLetterView, once, rejectKey } from './once.ts'
 import { toProblem } from './problems.ts'
+import { inRequest, requestIdOf, trackRequests, type TrackedRequest } from './request-tracking.ts'
 import { sendStream, signalOf } from './stream.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -39,8 +41,12 @@ export interface ServerOptions {
   /** The caller of a token that is not in the store. */
   identify?: (token: string) => Caller | undefined
   version: string
+  /** What `GET /metrics` returns. Default: metrics of this server alone. */
+  metrics?: PrometheusMetrics
+  /** Gets every request after it was answered. */
+  onAnswer?: (request: TrackedRequest) => void
   /** Reports an unexpected error. */
-  onError: (error: unknown, route: string) => void
+  onError: (error: unknown, route: string, requestId: string) => void
 }
 
 const handlers: Handlers = {
@@ -58,8 +64,11 @@ const handlers: Handlers = {
 type AnyHandler = (input: unknown, context: Context) => unknown
 
 /** The HTTP server over the table of endpoints. It listens after `listen`. */
-export function createServer(options: ServerOptions): FastifyInstance {
+export function createServer(given: ServerOptions): FastifyInstance {
+  const { clock, dlq, metrics = new PrometheusMetrics({ process: false, clock }) } = given
+  const options = { ...given, metrics: metrics.watch(dlq) }
   const app = Fastify({
+    genReqId: requestIdOf(clock),
     bodyLimit: maxBodyBytes,
     requestTimeout: requestTimeoutMs,
     routerOptions: { maxParamLength },
@@ -67,9 +76,17 @@ export function createServer(options: ServerOptions): FastifyInstance {
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, error),
   })
   app.addHook('onSend', async (_request, reply) => addSecurityHeaders(reply))
+  trackRequests(app, {
+    clock,
+    senderOf: (request) => senders.get(request),
+    onAnswer: (request) => {
+      metrics.countRequest(request)
+      options.onAnswer?.(request)
+    },
+  })
   app.setErrorHandler((error, request, reply) => {
     const problem = sendProblem(reply, ifMatchFailed(error, request.headers))
-    if (problem.status >= 500) options.onError(error, routeOf(request))
+    if (problem.status >= 500) options.onError(error, routeOf(request), request.id)
     return reply
   })
   app.setNotFoundHandler((request, reply) => {
@@ -93,7 +110,9 @@ function endpointsByRoute(): EndpointName[][] {
   ) as EndpointName[][]
 }
 
-function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOptions): void {
+type RunningOptions = ServerOptions & Required<Pick<ServerOptions, 'metrics'>>
+
+function addRoute(app: FastifyInstance, names: EndpointName[], options: RunningOptions): void {
   const { method, path, stream } = endpointOf(names[0]!)
   const nameFor = (request: FastifyRequest): EndpointName =>
     names.find((name) => isLines(request.headers) === (endpointOf(name).body === 'lines')) ??
@@ -110,12 +129,14 @@ function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOp
       const caller = endpoint.permission === 'public' ? undefined : await identify(request, options)
       const { params } = request as { params: { [key: string]: string } }
       const sender = { dlq: options.dlq, endpoint: name, caller, params }
-      await recordDenial(sender, () => checkAccess(caller, name, endpoint))
       senders.set(request, sender)
+      await recordDenial(sender, () => checkAccess(caller, name, endpoint))
     },
     handler: (request, reply) => {
       const sender = senders.get(request)!
-      return recordDenial(sender, () => respond(sender, request, reply, options))
+      return inRequest(request, () =>
+        recordDenial(sender, () => respond(sender, request, reply, options)),
+      )
     },
   })
 }
@@ -127,12 +148,12 @@ async function respond(
   sender: DenialContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  options: ServerOptions,
+  options: RunningOptions,
 ): Promise<FastifyReply> {
   const { endpoint: name, caller, params } = sender
   const endpoint = endpointOf(name)
-  const { dlq, tokens } = options
-  const onError = (error: unknown): void => options.onError(error, routeOf(request))
+  const { dlq, tokens, metrics } = options
+  const onError = (error: unknown): void => options.onError(error, routeOf(request), request.id)
   const signal = signalOf(reply)
   const ifVersion = readIfMatch(endpoint, request.headers)
   const input = readInput(endpoint, {
@@ -141,7 +162,16 @@ async function respond(
     body: bodyOf(endpoint, request),
   })
   const body = linesOf(request)
-  const context = { dlq, tokens, caller, ifVersion, body, signal, onError } as unknown as Context
+  const context = {
+    dlq,
+    tokens,
+    metrics,
+    caller,
+    ifVersion,
+    body,
+    signal,
+    onError,
+  } as unknown as Context
   const act = async (): Promise<unknown> => {
     if (caller) await checkBounds(sender, endpoint, input, context)
     return (handlers[name] as AnyHandler)(input, context)
@@ -150,6 +180,7 @@ async function respond(
   if (endpoint.stream) {
     return sendStream(reply, linesType, (await act()) as AsyncIterable<string>, context)
   }
+  if (endpoint.text) return reply.type(endpoint.text).send(await act())
   const { idempotency } = options
   const { status, body: output } = await once(
     { idempotency, endpoint, request, context },
@@ -162,8 +193,11 @@ async function respond(
   if (etag !== undefined) reply.header('etag', etag)
   if (request.method === 'GET' && etag !== undefined && matchesEtag(request.headers, etag))
     return reply.code(304).send()
-  if (status >= 400) reply.type(problemType)
-  return reply.code(status).send(output)
+  if (status < 400) return reply.code(status).send(output)
+  return reply
+    .code(status)
+    .type(problemType)
+    .send({ ...(output as Problem), requestId: request.id })
 }
 
 async function identify(
@@ -176,7 +210,10 @@ async function identify(
 }
 
 function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
-  const problem = toProblem(error)
+  const { id: requestId } = reply.request
+  const problem = { ...toProblem(error), requestId }
+  // The hook that adds the header does not see errors of the framework.
+  reply.header('x-request-id', requestId)
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer')
   if (problem.status === 429 || problem.status === 503) reply.header('retry-after', '1')
   reply.code(problem.status).type(problemType).send(problem)

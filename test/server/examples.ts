@@ -196,6 +196,7 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listAlerts: nothing,
   getHealth: nothing,
   getMetrics: nothing,
+  scrapeMetrics: nothing,
   getStatistics: nothing,
   backtest: { input: () => ({ maxRetries: 1 }) },
   // A memory store has no full-text search: the call passes all checks of the server.

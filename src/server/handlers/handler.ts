@@ -2,6 +2,7 @@ import type { EndpointName, IsStream, OutputOf, ReadInputOf } from '../../api/en
 import type { BulkAction } from '../../letter/bulk-action.ts'
 import type { GroupDetail } from '../../letter/group.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
+import type { PrometheusMetrics } from '../../observers/metrics/metrics.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import type { Caller } from '../caller.ts'
 import type { Tokens } from '../tokens.ts'
@@ -10,6 +11,7 @@ import type { Tokens } from '../tokens.ts'
 export interface Context {
   dlq: DeadLetterQueue
   tokens: Tokens
+  metrics: PrometheusMetrics
   caller: Caller
   /** The letter of the input, for endpoints whose bounds are `letter`. */
   letter: DeadLetter
