@@ -110,8 +110,9 @@ export function isTracing(): boolean {
 
 /** The position of the active span. */
 export function activeTrace(): TraceContext | undefined {
-  const span = apiOf()?.trace.getActiveSpan()
-  return span && traceContextOf(span.spanContext())
+  const api = apiOf()
+  const position = api?.trace.getActiveSpan()?.spanContext()
+  return api && position && api.isSpanContextValid(position) ? traceContextOf(position) : undefined
 }
 
 /** The code of an error, or else its name. Messages may contain data. */

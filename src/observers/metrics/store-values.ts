@@ -3,7 +3,8 @@ import { endsWithin } from '../../clock/ends-within.ts'
 import { RedriveError } from '../../errors.ts'
 import type { BulkAction } from '../../letter/bulk-action.ts'
 import { isOpen, states, type State } from '../../letter/letter.ts'
-import { toMs } from '../../letter/time.ts'
+import type { LetterQuery } from '../../letter/query.ts'
+import { toMs, type Timestamp } from '../../letter/time.ts'
 import type { Alert } from '../../policy/alerts.ts'
 import type { SpoolStatus, Store, Total } from '../../store.ts'
 import { letterQueueName } from './handled-letter.ts'
@@ -13,7 +14,9 @@ import { metricDefinitions, metricNames } from './definitions.ts'
 
 /** The part of a `DeadLetterQueue` that a scrape reads. */
 export interface ScrapedQueue {
-  readonly store: Pick<Store, 'tally' | 'totals' | 'find'>
+  readonly store: Pick<Store, 'tally' | 'totals'> & {
+    find(query: LetterQuery): Promise<{ items: readonly { deadLetteredAt: Timestamp }[] }>
+  }
   health(): Promise<{
     ok: boolean
     processor: { active: number }

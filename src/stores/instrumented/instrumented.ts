@@ -50,13 +50,12 @@ export function instrumentedStore<S extends Store>(store: S, options: Instrument
       measureAll(store.records, recordMethods, 'records.', measure),
     ),
   }
-  const { within } = store
-  if (within)
+  if (store.within)
     members['within'] = (client: unknown) => {
-      const joined = within.call(store, client)
+      const joined = store.within!(client)
       return passThrough(joined, measureAll(joined, ['add'], 'within.', measure))
     }
-  return passThrough(store, members) as S
+  return passThrough(store, members)
 }
 
 type Measure = (name: string, call: AnyMethod) => AnyMethod

@@ -11,12 +11,11 @@ import { openSqliteBench } from '../sqlite/sqlite-bench.ts'
 function instrumented(bench: ClosableBench): ClosableBench {
   const clock = fakeClock()
   const wrap = (store: Store): Store => instrumentedStore(store, { clock, onCall: () => {} })
-  const { another, reopen } = bench
   return {
     ...bench,
     store: wrap(bench.store),
-    ...(another ? { another: async () => wrap(await another()) } : {}),
-    ...(reopen ? { reopen: async () => wrap(await reopen()) } : {}),
+    ...(bench.another ? { another: async () => wrap(await bench.another!()) } : {}),
+    ...(bench.reopen ? { reopen: async () => wrap(await bench.reopen!()) } : {}),
   }
 }
 
@@ -89,8 +88,6 @@ describe('instrumentedStore', () => {
 
   it('adds no method that the store does not have', () => {
     const { store } = setUp()
-    expect(store.within).toBeUndefined()
-    expect(store.search).toBeUndefined()
-    expect('search' in store).toBe(false)
+    expect(['within' in store, 'search' in store]).toEqual([false, false])
   })
 })
