@@ -61,7 +61,8 @@ export function createClient(options: ClientOptions): Client {
     const response = (more: CallOptions = {}): Promise<Response> =>
       send(endpoint, input ?? {}, options, { ...callOptions, ...more })
     if (endpoint.stream === 'events') return readEvents(response, callOptions ?? {})
-    return endpoint.stream ? readLines(response) : response().then((one) => one.json())
+    if (endpoint.stream) return readLines(response)
+    return response().then((one) => (endpoint.text ? one.text() : one.json()))
   }
   return Object.fromEntries(endpointNames.map((name) => [name, call(name)])) as unknown as Client
 }

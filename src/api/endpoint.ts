@@ -29,6 +29,8 @@ type Bounds =
 export const linesType = 'application/x-ndjson'
 export const eventType = 'application/cloudevents+json'
 export const eventStreamType = 'text/event-stream'
+/** The text format of Prometheus. */
+export const metricsType = 'text/plain; version=0.0.4; charset=utf-8'
 
 /**
  * One endpoint: its route, its validation, who may call it, and what it returns. The server, the
@@ -67,6 +69,8 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
    * an end. Absent: it is one output.
    */
   stream?: 'lines' | 'events'
+  /** Content type of a response that is a string. Absent: it is JSON. */
+  text?: string
   /** Status of a success. Default: 200. */
   status?: 200 | 201 | 202
   /**
@@ -82,9 +86,9 @@ export function pathKeys(path: string): string[] {
 }
 
 /** The content type of a response. */
-export function responseType({ stream }: Pick<Endpoint, 'stream'>): string {
+export function responseType({ stream, text }: Pick<Endpoint, 'stream' | 'text'>): string {
   if (stream === 'events') return eventStreamType
-  return stream === 'lines' ? linesType : 'application/json'
+  return stream === 'lines' ? linesType : (text ?? 'application/json')
 }
 
 /** Whether the input is in the query, and not in the body. */

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
@@ -6,13 +6,21 @@ import { systemClock } from '../clock/clock.ts'
 import { loadConfig, type Config } from '../config/load.ts'
 import type { ServerSettings } from '../config/server.ts'
 import { RedriveError } from '../errors.ts'
+import { logRequests } from '../observers/log.ts'
 import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
 import { OneTimeCodes } from '../server/sign-in/one-time-codes.ts'
 import { callerOf, Tokens } from '../server/tokens.ts'
 import type { PipelineAdmin } from '../pipeline/admin.ts'
 import { hideSettingSecrets, sourcesOf } from './check-config.ts'
-import { createLogger, openConfiguredQueue, waitForSignal } from './configured-queue.ts'
+import {
+  createLogger,
+  createMetrics,
+  openConfiguredQueue,
+  readPort,
+  readVersion,
+  waitForSignal,
+} from './configured-queue.ts'
 import { demoOptions } from './demo/demo.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
@@ -39,12 +47,14 @@ export async function serve(options: ServeOptions): Promise<void> {
   const config = configOf(options)
   const { server: settings } = config
   const host = options.host ?? settings.host ?? defaultHost
-  const port = readPort(options.port) ?? settings.port ?? defaultPort
+  const port =
+    options.port === undefined ? (settings.port ?? defaultPort) : readPort(options.port, '--port')
   // On a terminal, a line for every event would push the address and the token away.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
   const pipeline = await pipelineOf(options)
-  const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
+  const { metrics, measured } = createMetrics(logger)
+  const { dlq, abort, close } = await openConfiguredQueue(config, logger, { ...extra, ...measured })
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
     const token = await checkAccessTo(host, tokens, settings, options)
@@ -59,7 +69,10 @@ export async function serve(options: ServeOptions): Promise<void> {
       settings,
       effectiveSettings: hideSettingSecrets(config.settings),
       ...(pipeline ? { pipeline } : {}),
-      onError: (error, route) => logger.error({ error, route }, 'request failed'),
+      metrics,
+      onAnswer: logRequests(logger),
+      onError: (error, route, requestId) =>
+        logger.error({ error, route, requestId }, 'request failed'),
     })
     const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined
@@ -99,13 +112,6 @@ function configOf(options: ServeOptions): Config {
   const file = fileOf(config.store)
   if (demo && file !== undefined) mkdirSync(dirname(file), { recursive: true })
   return demo ? { ...config, handlers: new Map() } : config
-}
-
-function readPort(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const port = Number(text)
-  if (/^\d+$/.test(text) && port <= 65_535) return port
-  throw new RedriveError('INVALID_INPUT', `--port must be a number from 0 to 65535, got "${text}"`)
 }
 
 /**
@@ -182,9 +188,4 @@ function announce({
       '',
     ].join('\n'),
   )
-}
-
-function readVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { version: string }).version
 }

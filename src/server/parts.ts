@@ -2,11 +2,13 @@ import { AuditLog } from '../admin/audit/audit-log.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { ServerSettings } from '../config/server.ts'
 import type { Setting } from '../config/settings.ts'
+import { PrometheusMetrics } from '../observers/metrics/metrics.ts'
 import type { PipelineAdmin } from '../pipeline/admin.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import { Feed } from './feed/feed.ts'
 import type { Shared } from './handlers/handler.ts'
 import type { Idempotency } from './idempotency.ts'
+import type { TrackedRequest } from './request-tracking.ts'
 import { Series } from './series.ts'
 import type { OneTimeCodes } from './sign-in/one-time-codes.ts'
 import { SignIn } from './sign-in/sign-in.ts'
@@ -30,8 +32,12 @@ export interface ServerOptions {
   pipeline?: PipelineAdmin
   /** Aborts when the server is about to close: it is not ready any more, and streams end. */
   stopping?: AbortSignal
-  /** Reports an unexpected error. */
-  onError: (error: unknown, route: string) => void
+  /** What `GET /metrics` returns. Default: metrics of this server alone. */
+  metrics?: PrometheusMetrics
+  /** Gets every request after it was answered. */
+  onAnswer?: (request: TrackedRequest) => void
+  /** Reports an unexpected error, also outside of requests. */
+  onError: (error: unknown, route: string, requestId?: string) => void
 }
 
 /** The parts of a server, which all requests share. */
@@ -44,6 +50,7 @@ export interface Parts {
 
 export function createParts(options: ServerOptions): Parts {
   const { dlq, tokens, clock, settings = {}, effectiveSettings = [], pipeline } = options
+  const { metrics = new PrometheusMetrics({ process: false, clock }) } = options
   const { store } = dlq
   const report = (during: string) => (error: unknown) => options.onError(error, during)
   return {
@@ -55,6 +62,7 @@ export function createParts(options: ServerOptions): Parts {
       clock,
       settings: effectiveSettings,
       pipeline,
+      metrics: metrics.watch(dlq),
       audit: new AuditLog({ store, clock }),
       views: new Views(store, clock),
       series: new Series({ store, clock, onError: report('taking a sample') }),

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { responseType, type Endpoint } from '../api/endpoint.ts'
 import { endpointOf, type EndpointName } from '../api/endpoints.ts'
-import { problemType } from '../api/problem.ts'
+import { problemType, type Problem } from '../api/problem.ts'
 import { bodyOf, isLines, linesOf } from './body.ts'
 import { checkAccess, isSameCaller } from './caller.ts'
 import { checkBounds } from './check-bounds.ts'
@@ -13,6 +13,7 @@ import { readInput } from './input.ts'
 import { maxPublicBodyBytes, maxUnreadBytes, maxUnreadEventBytes } from './limits.ts'
 import { hasVersion, once, rejectKey } from './once.ts'
 import type { Parts } from './parts.ts'
+import { inRequest } from './request-tracking.ts'
 import type { Identity } from './sign-in/identity.ts'
 import { sendStream, signalOf } from './stream.ts'
 
@@ -48,7 +49,9 @@ export function addRoute(app: FastifyInstance, names: EndpointName[], parts: Par
     },
     handler: (request, reply) => {
       const sender = senders.get(request)!
-      return recordDenial(sender, () => respond(sender, request, reply, parts))
+      return inRequest(request, () =>
+        recordDenial(sender, () => respond(sender, request, reply, parts)),
+      )
     },
   })
 }
@@ -58,6 +61,11 @@ interface Sender extends DenialContext {
   identity?: Identity | undefined
 }
 const senders = new WeakMap<FastifyRequest, Sender>()
+
+/** Undefined: the request is not for an endpoint. */
+export function senderOf(request: FastifyRequest): Sender | undefined {
+  return senders.get(request)
+}
 
 async function respond(
   sender: Sender,
@@ -80,6 +88,7 @@ async function respond(
   if (endpoint.stream || endpoint.body === 'lines') rejectKey(request)
   if (endpoint.stream)
     return respondWithStream(endpoint, reply, (await act()) as AsyncIterable<string>, context)
+  if (endpoint.text) return reply.type(endpoint.text).send(await act())
   const { idempotency } = parts.options
   const { status, body: output } = await once(
     { idempotency, endpoint, request, context },
@@ -92,8 +101,9 @@ async function respond(
   if (etag !== undefined) reply.header('etag', etag)
   if (request.method === 'GET' && etag !== undefined && matchesEtag(request.headers, etag))
     return reply.code(304).send()
-  if (status >= 400) reply.type(problemType)
-  return reply.code(status).send(output)
+  if (status < 400) return reply.code(status).send(output)
+  const problem = { ...(output as Problem), requestId: request.id }
+  return reply.code(status).type(problemType).send(problem)
 }
 
 function respondWithStream(
@@ -134,7 +144,7 @@ function contextOf(
     disconnect: () => reply.raw.destroy(),
     isStillAllowed: async () => isSameCaller((await signIn.identify(request))?.caller, caller),
     isStopping: options.stopping?.aborted ?? false,
-    onError: (error: unknown) => options.onError(error, routeOf(request)),
+    onError: (error: unknown) => options.onError(error, routeOf(request), request.id),
   }
   return context as unknown as Context
 }

@@ -9,7 +9,8 @@ import { ifMatchFailed } from './conditions.ts'
 import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
 import { createParts, type Parts, type ServerOptions } from './parts.ts'
 import { retryAfter, toProblem } from './problems.ts'
-import { addRoute, routeOf } from './route.ts'
+import { requestIdOf, trackRequests } from './request-tracking.ts'
+import { addRoute, routeOf, senderOf } from './route.ts'
 import { addOidcRoutes } from './sign-in/oidc-routes.ts'
 import { OidcLogin } from './sign-in/oidc.ts'
 import { isPageRequest, sendPage, serveStaticFiles } from './static-files.ts'
@@ -19,16 +20,26 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const { settings = {} } = options
   const app = Fastify({
     ...(settings.trustedProxies ? { trustProxy: settings.trustedProxies } : {}),
+    genReqId: requestIdOf(options.clock),
     bodyLimit: maxBodyBytes,
     requestTimeout: requestTimeoutMs,
     routerOptions: { maxParamLength },
     forceCloseConnections: 'idle',
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, error),
   })
+  const parts = createParts(options)
   app.addHook('onSend', async (_request, reply) => addSecurityHeaders(reply))
+  trackRequests(app, {
+    clock: options.clock,
+    senderOf,
+    onAnswer: (request) => {
+      parts.shared.metrics.countRequest(request)
+      options.onAnswer?.(request)
+    },
+  })
   app.setErrorHandler((error, request, reply) => {
     const problem = sendProblem(reply, ifMatchFailed(error, request.headers))
-    if (problem.status >= 500) options.onError(error, routeOf(request))
+    if (problem.status >= 500) options.onError(error, routeOf(request), request.id)
     return reply
   })
   app.setNotFoundHandler((request, reply) => {
@@ -41,7 +52,6 @@ export function createServer(options: ServerOptions): FastifyInstance {
   })
   app.register(cookie)
   readBodies(app, options.clock)
-  const parts = createParts(options)
   startAndStop(app, parts)
   for (const names of endpointsByRoute()) addRoute(app, names, parts)
   const { oidc, publicUrl } = settings
@@ -71,7 +81,10 @@ function endpointsByRoute(): EndpointName[][] {
 }
 
 function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
-  const problem = toProblem(error)
+  const { id: requestId } = reply.request
+  const problem = { ...toProblem(error), requestId }
+  // The hook that adds the header does not see errors of the framework.
+  reply.header('x-request-id', requestId)
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer')
   if (problem.status === 429 || problem.status === 503)
     reply.header('retry-after', retryAfter(error))

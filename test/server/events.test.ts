@@ -199,7 +199,11 @@ describe('GET /api/events', () => {
   })
 
   it('ends the stream of a token that was revoked or has expired', async () => {
-    const { token, info } = await server.tokens.create({ name: 'a', createdBy: 'b', role: 'viewer' })
+    const { token, info } = await server.tokens.create({
+      name: 'a',
+      createdBy: 'b',
+      role: 'viewer',
+    })
     const revoked = await watch({ secret: token })
     const expiresAt = new Date(server.clock.now() + 20_000).toISOString()
     const expired = await watch({ token: { expiresAt } })
@@ -267,16 +271,13 @@ describe('Last-Event-ID', () => {
     ['a null byte', '%00'],
     ['SQL', "' or 1=1"],
     ['a long string', 'x'.repeat(5000)],
-  ])(
-    'sends reset for %s',
-    async (_, lastEventId) => {
-      const watched = await watch({ lastEventId: encodeURIComponent(lastEventId) })
-      expect(watched.events[0]).toMatchObject({ type: 'reset' })
-      const { id } = await enqueue()
-      await watched.until((events) => idsOf(events).includes(id))
-      await watched.end()
-    },
-  )
+  ])('sends reset for %s', async (_, lastEventId) => {
+    const watched = await watch({ lastEventId: encodeURIComponent(lastEventId) })
+    expect(watched.events[0]).toMatchObject({ type: 'reset' })
+    const { id } = await enqueue()
+    await watched.until((events) => idsOf(events).includes(id))
+    await watched.end()
+  })
 
   it.each(['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'])(
     'takes the unknown id %s as a position',
@@ -411,7 +412,11 @@ describe('the client', () => {
   })
 
   it('rejects when the token is revoked', async () => {
-    const { token, info } = await server.tokens.create({ name: 'a', createdBy: 'b', role: 'viewer' })
+    const { token, info } = await server.tokens.create({
+      name: 'a',
+      createdBy: 'b',
+      role: 'viewer',
+    })
     const events: FeedEvent[] = []
     const reading = read({}, {}, (event) => events.push(event), token)
     const failed = reading.catch((error: unknown) => error)

@@ -224,6 +224,7 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listAlerts: nothing,
   getHealth: nothing,
   getMetrics: nothing,
+  scrapeMetrics: nothing,
   getStatistics: nothing,
   getSettings: nothing,
   getSeries: { input: () => ({ metric: 'captured' }) },

@@ -6,6 +6,7 @@ import type { DeadLetter } from '../../letter/letter.ts'
 import type { SavedView } from '../../api/schemas/saved-view.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Setting } from '../../config/settings.ts'
+import type { PrometheusMetrics } from '../../observers/metrics/metrics.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import type { Caller } from '../caller.ts'
 import type { Identity } from '../sign-in/identity.ts'
@@ -21,6 +22,7 @@ export interface Shared {
   dlq: DeadLetterQueue
   tokens: Tokens
   clock: Clock
+  metrics: PrometheusMetrics
   audit: AuditLog
   views: Views
   series: Series
