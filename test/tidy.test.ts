@@ -131,6 +131,7 @@ describe('tests', () => {
       'test/docs/',
       'test/exit/',
       'test/faults/',
+      'test/load/',
       'test/package/',
       'test/servers/',
     ]

@@ -43,13 +43,17 @@ async function measureCaptures(bench: Bench): Promise<Result[]> {
     await withBareServer(bench, async (client) => {
       const single = (n: number): HttpRequest => post('/one', bodies[n % 1000]!)
       await sendAll(client, sizes.warmUp, single)
-      one.bare.push(await timedRate(sizes.httpCaptures, () => sendAll(client, sizes.httpCaptures, single)))
+      one.bare.push(
+        await timedRate(sizes.httpCaptures, () => sendAll(client, sizes.httpCaptures, single)),
+      )
       many.bare.push(await linesRate(client, '/lines', allLines, lines.length))
     })
     await withServer(bench, 'captures', async (client) => {
       const single = (n: number): HttpRequest => post(ownCapture, bodies[n % 1000]!)
       await sendAll(client, sizes.warmUp, single)
-      one.own.push(await timedRate(sizes.httpCaptures, () => sendAll(client, sizes.httpCaptures, single)))
+      one.own.push(
+        await timedRate(sizes.httpCaptures, () => sendAll(client, sizes.httpCaptures, single)),
+      )
       many.own.push(await linesRate(client, ownCapture, allLines, lines.length))
       const keyed = (n: number): HttpRequest => ({
         ...single(n),

@@ -38,9 +38,7 @@ async function postgresRows(url: string): Promise<Rows> {
   bare.searchParams.delete('schema')
   const pool = new Pool({ connectionString: bare.href })
   await pool.query(`CREATE SCHEMA "${schema}"`)
-  await pool.query(
-    `CREATE TABLE "${schema}".items (id uuid PRIMARY KEY, payload text NOT NULL)`,
-  )
+  await pool.query(`CREATE TABLE "${schema}".items (id uuid PRIMARY KEY, payload text NOT NULL)`)
   const one = `INSERT INTO "${schema}".items VALUES ($1, $2)`
   const many = `INSERT INTO "${schema}".items SELECT * FROM unnest($1::uuid[], $2::text[])`
   return {

@@ -31,7 +31,11 @@ export function httpClient(url: string, token: string, connections: number): Htt
       const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
       const sent = request(
         {
-          ...{ agent, hostname, port, method, path },
+          agent,
+          hostname,
+          port,
+          method,
+          path,
           headers: { authorization, 'content-type': 'application/json', ...length, ...headers },
         },
         resolve,

@@ -27,14 +27,18 @@ export interface ServerProcess {
   url: string
   /** Resident memory. Linux only. */
   memoryBytes(): number
+  /** CPU time of all threads so far. Linux only. */
+  cpuMs(): number
   /** Sends a signal and resolves with the exit code; null: it was killed. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>
   /** What the server has logged about unexpected errors. */
   errors(): string[]
 }
 
-const root = new URL('../..', import.meta.url)
+const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 const startMs = 60_000
+/** The unit of CPU times in /proc. */
+const clockTickMs = 10
 
 /** Starts `redrive serve`. */
 export function startServer(settings: ServerSettings): Promise<ServerProcess> {
@@ -42,8 +46,12 @@ export function startServer(settings: ServerSettings): Promise<ServerProcess> {
   return startProcess(folder, [
     ...nodeOptions,
     ...(preload ? ['--import', preload.href] : []),
-    ...[fileURLToPath(new URL('src/cli/main.ts', root)), 'serve'],
-    ...['--store', store, '--port', String(port)],
+    program,
+    'serve',
+    '--store',
+    store,
+    '--port',
+    String(port),
     ...set.flatMap((assignment) => ['--set', assignment]),
   ])
 }
@@ -63,6 +71,11 @@ export async function startProcess(folder: string, args: string[]): Promise<Serv
     memoryBytes: () => {
       const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
       return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)![1]) * 1024
+    },
+    cpuMs: () => {
+      // The fields after the name of the program, which is in parentheses.
+      const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+      return (Number(fields[11]) + Number(fields[12])) * clockTickMs
     },
     end: async (signal) => {
       child.kill(signal)

@@ -17,6 +17,11 @@ export interface Context {
   group: GroupDetail
   /** The bulk action of the input, for endpoints whose bounds are `action`. */
   action: BulkAction
+  /**
+   * The id of a letter that the request adds: the same whenever it is sent with its Idempotency-Key.
+   * Undefined: any.
+   */
+  newId: string | undefined
   /** The version that the letter of the input must still have. Undefined: any. */
   ifVersion: number | undefined
   /** The body, for endpoints whose body is lines. */
