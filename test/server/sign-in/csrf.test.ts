@@ -49,8 +49,9 @@ async function send(name: EndpointName, headers: Record<string, string>): Promis
   const call = client[name] as (input: object, options: object) => unknown
   try {
     const result = call(input, lines)
-    if (endpointOf(name).stream) for await (const _ of result as AsyncIterable<unknown>);
-    else await result
+    const { stream } = endpointOf(name)
+    if (!stream) await result
+    else for await (const _ of result as AsyncIterable<unknown>) if (stream === 'events') break
   } catch {
     // The status says it.
   }
