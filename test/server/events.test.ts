@@ -291,6 +291,12 @@ describe('Last-Event-ID', () => {
   )
 })
 
+/** The number of timers without a client. The server takes samples from its start. */
+async function idleTimers(): Promise<number> {
+  await vi.waitFor(() => expect(server.clock.pending()).toBeGreaterThan(0))
+  return server.clock.pending()
+}
+
 describe('a stream', () => {
   it('stays open while the store is unreachable, and misses no letter', async () => {
     const watched = await watch()
@@ -367,7 +373,7 @@ describe('a stream', () => {
   })
 
   it('costs nothing after the last client has gone', async () => {
-    const timers = server.clock.pending()
+    const timers = await idleTimers()
     const watched = await watch()
     await watched.end()
     const find = vi.spyOn(server.store, 'find')
@@ -434,7 +440,7 @@ describe('the client', () => {
 
   it('ends the connection when the reader stops', async () => {
     const client = await server.client()
-    const timers = server.clock.pending()
+    const timers = await idleTimers()
     for await (const { type } of client.watchEvents()) if (type === 'ready') break
     await vi.waitFor(() => expect(server.clock.pending()).toBe(timers))
   })
