@@ -50,7 +50,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       version: readVersion(),
       codes,
       settings,
-      onError: (error, route) => logger.error({ error, route }, 'request failed'),
+      onError: (error, route) => logger.error({ err: error, route }, 'request failed'),
     })
     const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import Provider from 'oidc-provider'
+import { Provider } from 'oidc-provider'
 import type { Browser } from './a-browser.ts'
 
 export const clientId = 'redrive'
@@ -60,11 +60,12 @@ export async function aProvider(redirectUrl: string, people: People): Promise<Fr
     cookies: { keys: ['a key of the cookies'] },
     features: { devInteractions: { enabled: true } },
   })
-  front.listener = provider.callback()
+  const answer = provider.callback()
+  front.listener = (request, response) => void answer(request, response)
   return front
 }
 
-/** Follows redirects and fills in the forms of the provider, until the address begins with `end`. */
+/** Follows redirects and fills in the forms of the provider, until the address is `end`. */
 export async function signInAt(
   browser: Browser,
   start: URL,

@@ -11,7 +11,10 @@ afterEach(async () => {
 })
 
 /** The names of the cookies after a sign-in, and whether the session works. */
-async function signIn(settings: ServerSettings, headers: object): Promise<[string[], number]> {
+async function signIn(
+  settings: ServerSettings,
+  headers: Record<string, string>,
+): Promise<[string[], number]> {
   server = await aServer({}, settings)
   const browser = new Browser()
   const url = `${server.url}/api/session`
@@ -20,13 +23,13 @@ async function signIn(settings: ServerSettings, headers: object): Promise<[strin
   const names = [...browser.attributes].map(
     ([name, attributes]) => `${name}${/; Secure/.test(attributes) ? ' secure' : ''}`,
   )
-  return [names, (await browser.fetch(url, { headers: headers as HeadersInit })).status]
+  return [names, (await browser.fetch(url, { headers })).status]
 }
 
 const https = { 'x-forwarded-proto': 'https' }
 
 describe('the session cookie', () => {
-  it.each<[string, ServerSettings, object, string]>([
+  it.each<[string, ServerSettings, Record<string, string>, string]>([
     ['over http', {}, {}, 'redrive'],
     [
       'with a public https address',

@@ -1,11 +1,13 @@
-import { exportJWK, generateKeyPair, SignJWT, type JWK, type JWTPayload } from 'jose'
+import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { JwtSettings } from '../../../src/config/server.ts'
 import { aServer, type TestServer } from '../a-server.ts'
 import { Browser } from './a-browser.ts'
 import { Front } from './a-provider.ts'
 
-type Key = CryptoKey | Uint8Array
+type Key = CryptoKey
+/** Undefined: the claim is left out. */
+type Given = Record<string, unknown>
 
 let own: { privateKey: Key; jwk: JWK }
 let other: { privateKey: Key; jwk: JWK }
@@ -52,13 +54,13 @@ async function start(settings: Partial<JwtSettings> = {}): Promise<void> {
 
 const seconds = (): number => Math.floor(server.clock.now() / 1000)
 
-function claimsOf(given: JWTPayload = {}): JWTPayload {
+function claimsOf(given: Given = {}): Given {
   const [iat, exp] = [seconds(), seconds() + 300]
   return { iss: issuer.url, aud: 'redrive', sub: 'ci', role: 'operator', iat, exp, ...given }
 }
 
 function sign(
-  given: JWTPayload = {},
+  given: Given = {},
   { alg = 'RS256', key = own.privateKey }: { alg?: string; key?: Key } = {},
 ): Promise<string> {
   return new SignJWT(claimsOf(given)).setProtectedHeader({ alg, kid: alg }).sign(key)
@@ -121,7 +123,7 @@ describe('a JWT', () => {
     expect((await whoIs(named)).status).toBe(403)
   })
 
-  it.each<[string, JWTPayload, string]>([
+  it.each<[string, Given, string]>([
     ['no role', { role: undefined }, 'ci has no role in Redrive'],
     ['an unknown role', { role: 'boss' }, 'ci has no role in Redrive'],
     ['a role that is no string', { role: { admin: true } }, 'ci has no role in Redrive'],
