@@ -17,6 +17,7 @@ import {
 const {
   backoffs: _backoffs,
   transforms: _transforms,
+  onStoreCall: _onStoreCall,
   observers: _observers,
   clock: _clock,
   rules: rulesOption,

@@ -5,6 +5,7 @@ import { connect } from '../../connect/store.ts'
 import { RedriveError } from '../../errors.ts'
 import { states } from '../../letter/letter.ts'
 import { logObserver, type LoggerLike } from '../../observers/log.ts'
+import type { AlertRule } from '../../policy/alerts.ts'
 import { exponential } from '../../policy/backoff.ts'
 import { DeadLetterQueue } from '../../queue/queue.ts'
 import type { Store } from '../../store.ts'
@@ -64,6 +65,15 @@ export function demoOptions(clock: Clock) {
     graceMs: 1000,
     sweepMs: 2000,
     leaseMs: 10_000,
+    alerts: [
+      {
+        name: 'many-parked',
+        when: { metric: 'parked', above: 20 },
+        severity: 'warning',
+        hint: 'A release may be broken: check the largest group.',
+      },
+    ] satisfies AlertRule[],
+    alertEveryMs: 5000,
     retention: { archiveAfterMs: 5 * 60_000, removeAfterMs: 30 * 60_000 },
   }
 }
