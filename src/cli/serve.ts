@@ -72,7 +72,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       metrics,
       onAnswer: logRequests(logger),
       onError: (error, route, requestId) =>
-        logger.error({ error, route, requestId }, 'request failed'),
+        logger.error({ err: error, route, requestId }, 'request failed'),
     })
     const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined

@@ -142,7 +142,7 @@ function contextOf(
     lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined,
     signal: signalOf(reply),
     disconnect: () => reply.raw.destroy(),
-    isStillAllowed: async () => isSameCaller((await signIn.identify(request))?.caller, caller),
+    isStillAllowed: async () => isSameCaller((await signIn.identifyAgain(request))?.caller, caller),
     isStopping: options.stopping?.aborted ?? false,
     onError: (error: unknown) => options.onError(error, routeOf(request), request.id),
   }

@@ -96,8 +96,11 @@ export class Sessions {
     return { secret, identity: this.#identityOf(sessionId, stored), endsMs: stored.endsMs }
   }
 
-  /** Who has the session with this secret. Undefined: it is unknown, or over. */
-  async find(secret: string): Promise<Identity | undefined> {
+  /**
+   * Who has the session with this secret. Undefined: it is unknown, or over. A use of the session
+   * extends it.
+   */
+  async find(secret: string, isUse: boolean): Promise<Identity | undefined> {
     const { store, clock, tokens } = this.#options
     const sessionId = hashOf(secret)
     const record = await store.records.get(kind, sessionId)
@@ -106,7 +109,7 @@ export class Sessions {
     const nowMs = clock.now()
     if (this.#isOver(stored, nowMs)) return undefined
     if (stored.token && !(await tokens.isValid(stored.token))) return undefined
-    if (nowMs - stored.usedMs > Math.min(writeUseMs, this.#idleMs / 10)) {
+    if (isUse && nowMs - stored.usedMs > Math.min(writeUseMs, this.#idleMs / 10)) {
       stored.usedMs = nowMs
       // Another request may have written it; a session that was ended must not come back.
       await store.records.put(kind, sessionId, stored as unknown as Json, record.version)

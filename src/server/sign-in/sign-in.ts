@@ -54,12 +54,25 @@ export class SignIn {
    * nobody who is known.
    */
   async identify(request: FastifyRequest): Promise<Identity | undefined> {
-    const [, token] = /^Bearer +(.*)$/i.exec(request.headers.authorization ?? '') ?? []
+    const token = bearerOf(request)
     if (token !== undefined) return this.#identifyToken(token, request)
-    const secret = readCookie(request, this.#cookie)
-    const identity = secret === undefined ? undefined : await this.#sessions.find(secret)
+    const identity = await this.#findSession(request, true)
     if (identity) checkCsrf(request, this.#options.settings.publicUrl)
     return identity
+  }
+
+  /**
+   * Who has sent a request whose response still goes on. It is no use of the session, which would
+   * otherwise never end while a page is open.
+   */
+  async identifyAgain(request: FastifyRequest): Promise<Identity | undefined> {
+    const token = bearerOf(request)
+    return token === undefined ? this.#findSession(request, false) : this.#findToken(token)
+  }
+
+  async #findSession(request: FastifyRequest, isUse: boolean): Promise<Identity | undefined> {
+    const secret = readCookie(request, this.#cookie)
+    return secret === undefined ? undefined : this.#sessions.find(secret, isUse)
   }
 
   /** Rejects a caller that sends too much. Failures are stored at any rate. */
@@ -110,12 +123,15 @@ export class SignIn {
   }
 
   async #identifyToken(token: string, request: FastifyRequest): Promise<Identity | undefined> {
-    const identity =
-      this.#jwt && isJwt(token)
-        ? await this.#jwt.identify(token)
-        : await this.#options.tokens.identify(token)
+    const identity = await this.#findToken(token)
     if (!identity) this.countFailure(request)
     return identity
+  }
+
+  #findToken(token: string): Promise<Identity | undefined> {
+    return this.#jwt && isJwt(token)
+      ? this.#jwt.identify(token)
+      : this.#options.tokens.identify(token)
   }
 
   #identifyCode(code: string, request: FastifyRequest): Identity | undefined {
@@ -123,4 +139,8 @@ export class SignIn {
     if (!caller) this.countFailure(request)
     return caller && { caller, method: 'code', key: `code ${caller.name}` }
   }
+}
+
+function bearerOf({ headers }: FastifyRequest): string | undefined {
+  return /^Bearer +(.*)$/i.exec(headers.authorization ?? '')?.[1]
 }

@@ -50,13 +50,18 @@ async function send(name: EndpointName, headers: Record<string, string>): Promis
   try {
     const result = call(input, lines)
     const { stream } = endpointOf(name)
-    if (!stream) await result
-    else for await (const _ of result as AsyncIterable<unknown>) if (stream === 'events') break
+    if (stream) await readStream(result as AsyncIterable<{ type?: string }>)
+    else await result
   } catch {
     // The status says it.
   }
   if (status >= 400 || endpointOf(name).method === 'GET') expect(await snapshot()).toEqual(before)
   return status
+}
+
+/** A stream of events has no end: it is read up to the one that says that it is ready. */
+async function readStream(items: AsyncIterable<{ type?: string }>): Promise<void> {
+  for await (const { type } of items) if (type === 'ready') return
 }
 
 /** All letters and records, except the log and the times of the last use. */

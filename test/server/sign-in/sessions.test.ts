@@ -1,5 +1,6 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { createClient } from '../../../src/api/client.ts'
+import { nextTurn } from '../../../src/clock/clock.ts'
 import { callerOf } from '../../../src/server/tokens.ts'
 import { withServerInEachTest, type TestServer } from '../a-server.ts'
 import { Browser } from './a-browser.ts'
@@ -70,6 +71,23 @@ describe('a session', () => {
     await server.clock.advance(12 * hourMs - 1)
     expect(await whoAmI()).toMatchObject({ name: 'admin' })
     await server.clock.advance(12 * hourMs)
+    expect(await whoAmI()).toBe(401)
+  })
+
+  it('is not extended by a page that only listens to events', async () => {
+    await signIn({ code: server.codes.create(admin) })
+    const events = await browser.fetch(`${server.url}/api/events`)
+    expect(events.status).toBe(200)
+    let text = ''
+    const ended = (async () => {
+      for await (const part of events.body!.pipeThrough(new TextDecoderStream())) text += part
+    })()
+    await vi.waitFor(() => expect(text).toContain('event: ready'))
+    for (let hours = 0; hours < 13; hours++) {
+      await server.clock.advance(hourMs)
+      await nextTurn()
+    }
+    await ended
     expect(await whoAmI()).toBe(401)
   })
 
