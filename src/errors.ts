@@ -220,6 +220,13 @@ export const errorTable = {
     retry: false,
     means: 'The server has no such address. See the API reference.',
   },
+  IDENTITY_PROVIDER_UNAVAILABLE: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means:
+      'The identity provider of the server is unreachable, or its answer is wrong. Sessions and API tokens still work.',
+  },
   TOO_MANY_REQUESTS: {
     status: 429,
     exit: 7,

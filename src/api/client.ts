@@ -28,6 +28,12 @@ export interface CallOptions {
   lines?: Iterable<string> | AsyncIterable<string>
 }
 
+/**
+ * Requests with a session cookie need this header, which other sites cannot send. The cookie alone
+ * is worth nothing.
+ */
+export const csrfHeader = 'x-redrive-csrf'
+
 /** Whether an input has no required keys. An empty input has the key type string. */
 type CanBeEmpty<T> = string extends keyof T ? true : Partial<T> extends T ? true : false
 
@@ -79,10 +85,8 @@ async function send(
     method: endpoint.method,
     headers: {
       accept: endpoint.stream ? linesType : 'application/json',
-      // Other sites cannot send this header, so that a session cookie alone is worth nothing.
-      'x-redrive': '1',
       ...(type === undefined ? {} : { 'content-type': type }),
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(token === undefined ? { [csrfHeader]: '1' } : { authorization: `Bearer ${token}` }),
       ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       ...(ifVersion === undefined ? {} : { 'if-match': `"${ifVersion}"` }),
     },

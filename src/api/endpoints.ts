@@ -7,6 +7,7 @@ import { groupEndpoints } from './endpoints/groups.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
 import { queueEndpoints } from './endpoints/queues.ts'
 import { reportEndpoints } from './endpoints/reports.ts'
+import { sessionEndpoints } from './endpoints/session.ts'
 import { systemEndpoints } from './endpoints/system.ts'
 import { tokenEndpoints } from './endpoints/tokens.ts'
 import { transferEndpoints } from './endpoints/transfer.ts'
@@ -22,6 +23,7 @@ export const endpoints = {
   ...reportEndpoints,
   ...tokenEndpoints,
   ...auditEndpoints,
+  ...sessionEndpoints,
   ...systemEndpoints,
 }
 

@@ -3,17 +3,17 @@ import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
 import { systemClock } from '../clock/clock.ts'
-import { createSecret } from '../clock/secret.ts'
 import { loadConfig, type Config } from '../config/load.ts'
+import type { ServerSettings } from '../config/server.ts'
 import { RedriveError } from '../errors.ts'
 import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
 import { OneTimeCodes } from '../server/sign-in/one-time-codes.ts'
-import { callerOf, isSame, Tokens } from '../server/tokens.ts'
-import type { Caller } from '../server/caller.ts'
+import { callerOf, Tokens } from '../server/tokens.ts'
 import { sourcesOf } from './check-config.ts'
 import { createLogger, openConfiguredQueue, waitForSignal } from './configured-queue.ts'
 import { demoOptions } from './demo/demo.ts'
+import { checkDemoStore, demoStore } from './demo/demo-store.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
 import { stoppedExit } from './stop-on-signal.ts'
@@ -26,41 +26,41 @@ export interface ServeOptions extends ConfigOptions {
 
 const defaultHost = '127.0.0.1'
 const defaultPort = 7400
-/** Never the store of REDRIVE_STORE, which may be in production. */
-const demoStore = 'sqlite:.redrive/demo.db'
 
 /** Serves until a signal. */
 export async function serve(options: ServeOptions): Promise<void> {
-  const host = options.host ?? defaultHost
-  const port = readPort(options.port)
   const config = configOf(options)
+  const { server: settings } = config
+  const host = options.host ?? settings.host ?? defaultHost
+  const port = readPort(options.port) ?? settings.port ?? defaultPort
   // On a terminal, a line for every event would push the address and the token away.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
   const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
-    const token = await checkAccessTo(host, tokens, options)
+    const token = await checkAccessTo(host, tokens, settings, options.demo)
     const codes = new OneTimeCodes(systemClock)
     const app = createServer({
       dlq,
       tokens,
-      codes,
       idempotency: new Idempotency(dlq.store, systemClock),
       clock: systemClock,
       version: readVersion(),
-      ...(token === undefined ? {} : { identify: identifyBy(token) }),
+      codes,
+      settings,
       onError: (error, route) => logger.error({ error, route }, 'request failed'),
     })
     const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined
+    if (traffic) await checkDemoStore(dlq.store, traffic.queues, config.store)
     const firstSignal = waitForSignal(abort)
     const url = await app.listen({ host, port }).catch((error: unknown) => {
       throw explainListenError(error, host, port)
     })
     dlq.start()
     const running = traffic?.run(ending.signal)
-    const page = token === undefined ? url : `${url}/#code=${codes.create(firstAdmin)}`
+    const page = token === undefined ? url : `${url}/#code=${codes.create(admin)}`
     announce({ logger, url, page, token, store: config.store })
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
@@ -87,29 +87,29 @@ function configOf(options: ServeOptions): Config {
   return demo ? { ...config, handlers: new Map() } : config
 }
 
-function readPort(text: string | undefined): number {
-  if (text === undefined) return defaultPort
+function readPort(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
   const port = Number(text)
   if (/^\d+$/.test(text) && port <= 65_535) return port
   throw new RedriveError('INVALID_INPUT', `--port must be a number from 0 to 65535, got "${text}"`)
 }
 
 /**
- * Without tokens in the store, a new token for this process, which then must listen on a loopback
- * address. The demo has such a token even if there are others.
+ * Without tokens in the store and without an identity provider, a new token for this process, which
+ * then must listen on a loopback address. The demo has such a token even if there are others.
  */
 async function checkAccessTo(
   host: string,
   tokens: Tokens,
-  { demo = false }: ServeOptions,
+  { jwt, oidc }: ServerSettings,
+  demo = false,
 ): Promise<string | undefined> {
-  const local = isLoopback(host)
-  const isNew = (await tokens.list()).length === 0
-  if (local && (isNew || demo)) return `rdr_${createSecret(32)}`
-  if (!isNew) return undefined
+  const isOpen = !jwt && !oidc && (await tokens.list()).length === 0
+  if (isLoopback(host) && (isOpen || demo)) return tokens.generate()
+  if (!isOpen) return undefined
   throw new RedriveError(
     'INVALID_CONFIG',
-    `${host} is not a loopback address, and the store has no tokens, so that everybody could use the server: create one with redrive tokens create, or use --host ${defaultHost}`,
+    `${host} is not a loopback address, and the store has no tokens, so that everybody could use the server: create one with redrive tokens create, configure server.oidc or server.jwt, or use --host ${defaultHost}`,
   )
 }
 
@@ -131,12 +131,8 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** Who has the token of the process. */
-const firstAdmin = callerOf({ name: 'admin', role: 'admin' })
-
-function identifyBy(token: string): (given: string) => Caller | undefined {
-  return (given) => (isSame(given, token) ? firstAdmin : undefined)
-}
+/** Who has the generated token. */
+const admin = callerOf({ name: 'admin', role: 'admin' })
 
 /** The log never has a secret: the address of the page and the token go to standard error. */
 function announce({
@@ -148,6 +144,7 @@ function announce({
 }: {
   logger: Logger
   url: string
+  /** The address of the web page, which signs in a browser if it has a code. */
   page: string
   token: string | undefined
   store: string

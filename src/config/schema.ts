@@ -3,6 +3,7 @@ import { categories, recoverabilities, severities } from '../letter/letter.ts'
 import { targetProblem } from '../targets/http.ts'
 import { templates } from '../policy/templates.ts'
 import { keyIdPattern } from '../check/encryption-keys.ts'
+import { serverSchema } from './server-schema.ts'
 import { fingerprintRule } from '../options/fingerprint-rule.ts'
 import {
   durationMs,
@@ -313,6 +314,9 @@ export const configSchema = z.strictObject({
     .optional()
     .describe('How redrive work runs the letters of each queue.'),
   notify: notify.optional().describe('Where redrive work sends alerts.'),
+  server: serverSchema(secret)
+    .optional()
+    .describe('How redrive serve listens, and who may sign in.'),
   maxRetries,
   backoff,
   ...data,

@@ -34,6 +34,8 @@ export const auditActions = [
   'token-create',
   'token-revoke',
   'token-rotate',
+  'sign-in',
+  'sign-out',
   'import',
   'audit-prune',
   'access',
@@ -56,6 +58,7 @@ export const auditSubjects = [
   'queue',
   'bulk-action',
   'token',
+  'session',
   'endpoint',
   'store',
 ] as const

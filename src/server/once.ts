@@ -31,6 +31,11 @@ export async function once(
 ): Promise<Result> {
   const key = request.headers['idempotency-key']
   if (key === undefined || request.method === 'GET') return act()
+  if (endpoint.permission === 'public')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      'a request that needs no token has no Idempotency-Key: remove it',
+    )
   const { method, url, headers, body } = request
   const begun = await idempotency.begin({
     key: String(key),

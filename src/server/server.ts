@@ -1,3 +1,4 @@
+import cookie from '@fastify/cookie'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
 import { linesType } from '../api/endpoint.ts'
@@ -7,7 +8,8 @@ import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import { bodyOf, isLines, linesOf, readBodies } from './body.ts'
-import { checkAccess, type Caller } from './caller.ts'
+import type { ServerSettings } from '../config/server.ts'
+import { checkAccess } from './caller.ts'
 import { checkBounds } from './check-bounds.ts'
 import { ifMatchFailed, matchesEtag, readIfMatch } from './conditions.ts'
 import { recordDenial, type DenialContext } from './denials.ts'
@@ -15,21 +17,26 @@ import { auditHandlers } from './handlers/audit.ts'
 import { bulkHandlers } from './handlers/bulk.ts'
 import { captureHandlers } from './handlers/capture.ts'
 import { groupHandlers } from './handlers/groups.ts'
-import type { Context, Handlers } from './handlers/handler.ts'
+import type { Context, Handlers, SessionActions } from './handlers/handler.ts'
 import { letterHandlers } from './handlers/letters.ts'
 import { queueHandlers } from './handlers/queues.ts'
 import { reportHandlers } from './handlers/reports.ts'
+import { sessionHandlers } from './handlers/session.ts'
 import { systemHandlers } from './handlers/system.ts'
 import { tokenHandlers } from './handlers/tokens.ts'
 import { transferHandlers } from './handlers/transfer.ts'
 import type { Idempotency } from './idempotency.ts'
 import { readInput } from './input.ts'
-import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
+import { maxBodyBytes, maxParamLength, maxPublicBodyBytes, requestTimeoutMs } from './limits.ts'
 import { isLetterView, once, rejectKey } from './once.ts'
-import { toProblem } from './problems.ts'
+import { retryAfter, toProblem } from './problems.ts'
 import { isPageRequest, sendPage, serveStaticFiles } from './static-files.ts'
 import { sendStream, signalOf } from './stream.ts'
+import type { Identity } from './sign-in/identity.ts'
+import { OidcLogin } from './sign-in/oidc.ts'
+import { addOidcRoutes } from './sign-in/oidc-routes.ts'
 import type { OneTimeCodes } from './sign-in/one-time-codes.ts'
+import { SignIn } from './sign-in/sign-in.ts'
 import type { Tokens } from './tokens.ts'
 
 export interface ServerOptions {
@@ -38,10 +45,10 @@ export interface ServerOptions {
   /** Keeps the responses of requests with an Idempotency-Key. */
   idempotency: Idempotency
   clock: Clock
-  /** The caller of a token that is not in the store. */
-  identify?: (token: string) => Caller | undefined
   /** Codes that sign in a browser. */
   codes?: OneTimeCodes
+  /** Who may sign in, and how. */
+  settings?: ServerSettings
   version: string
   /** Reports an unexpected error. */
   onError: (error: unknown, route: string) => void
@@ -57,13 +64,17 @@ const handlers: Handlers = {
   ...reportHandlers,
   ...tokenHandlers,
   ...auditHandlers,
+  ...sessionHandlers,
   ...systemHandlers,
 }
 type AnyHandler = (input: unknown, context: Context) => unknown
 
 /** The HTTP server over the table of endpoints. It listens after `listen`. */
 export function createServer(options: ServerOptions): FastifyInstance {
+  const { dlq, settings = {} } = options
+  const signIn = new SignIn({ ...options, store: dlq.store, settings })
   const app = Fastify({
+    ...(settings.trustedProxies ? { trustProxy: settings.trustedProxies } : {}),
     bodyLimit: maxBodyBytes,
     requestTimeout: requestTimeoutMs,
     routerOptions: { maxParamLength },
@@ -84,8 +95,14 @@ export function createServer(options: ServerOptions): FastifyInstance {
     )
     return reply
   })
+  app.register(cookie)
   readBodies(app, options.clock)
-  for (const names of endpointsByRoute()) addRoute(app, names, options)
+  for (const names of endpointsByRoute()) addRoute(app, names, options, signIn)
+  const { oidc, publicUrl } = settings
+  if (oidc && publicUrl !== undefined) {
+    const login = new OidcLogin(oidc, publicUrl, options.clock)
+    addOidcRoutes(app, { ...options, signIn, oidc: login, publicUrl })
+  }
   const document = openApiDocument(options.version)
   app.get('/api/openapi.json', () => document)
   serveStaticFiles(app)
@@ -99,8 +116,13 @@ function endpointsByRoute(): EndpointName[][] {
   ) as EndpointName[][]
 }
 
-function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOptions): void {
-  const { method, path, stream } = endpointOf(names[0]!)
+function addRoute(
+  app: FastifyInstance,
+  names: EndpointName[],
+  options: ServerOptions,
+  signIn: SignIn,
+): void {
+  const { method, path, stream, permission } = endpointOf(names[0]!)
   const nameFor = (request: FastifyRequest): EndpointName =>
     names.find((name) => isLines(request.headers) === (endpointOf(name).body === 'lines')) ??
     names[0]!
@@ -109,33 +131,43 @@ function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOp
     url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
     // The headers of a stream are not worth reading all of it.
     exposeHeadRoute: stream === undefined,
+    ...(permission === 'public' ? { bodyLimit: maxPublicBodyBytes } : {}),
     // Before the body is read, so that nobody without a right can make the server read it.
     onRequest: async (request) => {
       const name = nameFor(request)
       const endpoint = endpointOf(name)
-      const caller = endpoint.permission === 'public' ? undefined : await identify(request, options)
       const { params } = request as { params: { [key: string]: string } }
-      const sender = { dlq: options.dlq, endpoint: name, caller, params }
-      await recordDenial(sender, () => checkAccess(caller, name, endpoint))
+      const sender: Sender = { dlq: options.dlq, endpoint: name, params }
       senders.set(request, sender)
+      await recordDenial(sender, async () => {
+        if (endpoint.permission === 'public') return
+        sender.identity = await signIn.identify(request)
+        sender.caller = sender.identity?.caller
+        checkAccess(sender.caller, name, endpoint)
+        if (sender.identity) signIn.limit(sender.identity, endpoint)
+      })
     },
     handler: (request, reply) => {
       const sender = senders.get(request)!
-      return recordDenial(sender, () => respond(sender, request, reply, options))
+      return recordDenial(sender, () => respond(sender, request, reply, options, signIn))
     },
   })
 }
 
 /** What is known about the sender of a request. */
-const senders = new WeakMap<FastifyRequest, DenialContext>()
+interface Sender extends DenialContext {
+  identity?: Identity | undefined
+}
+const senders = new WeakMap<FastifyRequest, Sender>()
 
 async function respond(
-  sender: DenialContext,
+  sender: Sender,
   request: FastifyRequest,
   reply: FastifyReply,
   options: ServerOptions,
+  signIn: SignIn,
 ): Promise<FastifyReply> {
-  const { endpoint: name, caller, params } = sender
+  const { endpoint: name, caller, identity, params } = sender
   const endpoint = endpointOf(name)
   const { dlq, tokens } = options
   const onError = (error: unknown): void => options.onError(error, routeOf(request))
@@ -147,7 +179,12 @@ async function respond(
     body: bodyOf(endpoint, request),
   })
   const body = linesOf(request)
-  const context = { dlq, tokens, caller, ifVersion, body, signal, onError } as unknown as Context
+  const session: SessionActions = {
+    signIn: (given) => signIn.open(reply, given),
+    signOut: () => signIn.close(reply, identity!),
+  }
+  const known = { dlq, tokens, caller, identity, session, ifVersion, body, signal, onError }
+  const context = known as unknown as Context
   const act = async (): Promise<unknown> => {
     if (caller) await checkBounds(sender, endpoint, input, context)
     return (handlers[name] as AnyHandler)(input, context)
@@ -172,19 +209,11 @@ async function respond(
   return reply.code(status).send(output)
 }
 
-async function identify(
-  request: FastifyRequest,
-  { tokens, identify: known }: ServerOptions,
-): Promise<Caller | undefined> {
-  const [, token] = /^Bearer ([\w-]{1,200})$/.exec(request.headers.authorization ?? '') ?? []
-  if (token === undefined) return undefined
-  return known?.(token) ?? tokens.identify(token)
-}
-
 function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
   const problem = toProblem(error)
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer')
-  if (problem.status === 429 || problem.status === 503) reply.header('retry-after', '1')
+  if (problem.status === 429 || problem.status === 503)
+    reply.header('retry-after', retryAfter(error))
   reply.code(problem.status).type(problemType).send(problem)
   return problem
 }

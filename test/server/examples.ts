@@ -1,4 +1,5 @@
 import type { EndpointName, InputOf } from '../../src/api/endpoints.ts'
+import { callerOf } from '../../src/server/tokens.ts'
 import { readAll, type TestServer } from './a-server.ts'
 
 /** Every payload, error, header, metadata value and note of the examples contains it. */
@@ -209,7 +210,12 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listAudit: nothing,
   verifyAudit: nothing,
 
+  createSession: {
+    input: ({ codes }) => ({ code: codes.create(callerOf({ name: 'mia', role: 'viewer' })) }),
+  },
   getCaller: nothing,
+  endSession: nothing,
+
   getLiveness: nothing,
   getReadiness: nothing,
 }

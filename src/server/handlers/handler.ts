@@ -4,6 +4,8 @@ import type { GroupDetail } from '../../letter/group.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import type { Caller } from '../caller.ts'
+import type { Identity } from '../sign-in/identity.ts'
+import type { Credentials } from '../sign-in/sign-in.ts'
 import type { Tokens } from '../tokens.ts'
 
 /** What handlers get besides their input. */
@@ -11,6 +13,9 @@ export interface Context {
   dlq: DeadLetterQueue
   tokens: Tokens
   caller: Caller
+  /** The caller, and how it has proved who it is. */
+  identity: Identity
+  session: SessionActions
   /** The letter of the input, for endpoints whose bounds are `letter`. */
   letter: DeadLetter
   /** The group of the input, for endpoints whose bounds are `group`. */
@@ -25,6 +30,14 @@ export interface Context {
   signal: AbortSignal
   /** Reports an unexpected error that the response does not show. */
   onError: (error: unknown) => void
+}
+
+/** Opens and ends the session of a browser. */
+export interface SessionActions {
+  /** Sets the cookie of a new session. */
+  signIn(given: Credentials): Promise<Identity>
+  /** False: the request has no session. */
+  signOut(): Promise<boolean>
 }
 
 export type Handlers<N extends EndpointName = EndpointName> = {

@@ -11,17 +11,6 @@ export const systemHandlers: Handlers<keyof typeof systemEndpoints> = {
     throw new RedriveError('STORE_UNAVAILABLE', 'the store is unreachable or cannot write')
   },
 
-  getCaller(_, { caller }) {
-    const { name, role, permissions, scope } = caller
-    return {
-      name,
-      ...(role === undefined ? {} : { role }),
-      permissions: [...permissions],
-      ...(scope.queues ? { queues: [...scope.queues] } : {}),
-      ...(scope.tenants ? { tenants: [...scope.tenants] } : {}),
-    }
-  },
-
   getStatistics: (_, { dlq }) => dlq.stats(),
 
   async listPausedQueues(_, { dlq, caller }) {
