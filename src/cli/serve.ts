@@ -33,10 +33,12 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { server: settings } = config
   const host = options.host ?? settings.host ?? defaultHost
   const port = readPort(options.port) ?? settings.port ?? defaultPort
-  // On a terminal, a line for every event would push the address and the token away.
+  // On a terminal, a line for every event would push the address and the token away. In the demo,
+  // failures are no news.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
+  const events = process.stdout.isTTY && options.demo ? createLogger('silent') : logger
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
-  const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
+  const { dlq, abort, close } = await openConfiguredQueue(config, events, extra)
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
     const token = await checkAccessTo(host, tokens, settings, options.demo)
@@ -64,6 +66,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     announce({ logger, url, page, token, store: config.store })
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
+    if (process.stdout.isTTY) process.stdout.write('\nStopping …\n')
     ending.abort()
     await Promise.all([app.close(), running])
     if (signal === 'SIGINT') process.exitCode = stoppedExit
