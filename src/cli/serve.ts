@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
@@ -6,22 +6,36 @@ import { systemClock } from '../clock/clock.ts'
 import { loadConfig, type Config } from '../config/load.ts'
 import type { ServerSettings } from '../config/server.ts'
 import { RedriveError } from '../errors.ts'
+import { logRequests } from '../observers/log.ts'
 import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
 import { OneTimeCodes } from '../server/sign-in/one-time-codes.ts'
 import { callerOf, Tokens } from '../server/tokens.ts'
-import { sourcesOf } from './check-config.ts'
-import { createLogger, openConfiguredQueue, waitForSignal } from './configured-queue.ts'
+import type { PipelineAdmin } from '../pipeline/admin.ts'
+import { hideSettingSecrets, sourcesOf } from './check-config.ts'
+import {
+  createLogger,
+  createMetrics,
+  openConfiguredQueue,
+  readPort,
+  readVersion,
+  waitForSignal,
+} from './configured-queue.ts'
 import { demoOptions } from './demo/demo.ts'
 import { checkDemoStore, demoStore } from './demo/demo-store.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
+import { openPipeline } from './open-pipeline.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 
 export interface ServeOptions extends ConfigOptions {
   host?: string
   port?: string
   demo?: boolean
+  /** YAML file with the graphs of a pipeline. */
+  pipeline?: string
+  /** URL of the Kafka of the pipeline, if its graphs do not have it. */
+  kafka?: string
 }
 
 const defaultHost = '127.0.0.1'
@@ -32,16 +46,19 @@ export async function serve(options: ServeOptions): Promise<void> {
   const config = configOf(options)
   const { server: settings } = config
   const host = options.host ?? settings.host ?? defaultHost
-  const port = readPort(options.port) ?? settings.port ?? defaultPort
+  const port =
+    options.port === undefined ? (settings.port ?? defaultPort) : readPort(options.port, '--port')
   // On a terminal, a line for every event would push the address and the token away. In the demo,
   // failures are no news.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
   const events = process.stdout.isTTY && options.demo ? createLogger('silent') : logger
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
-  const { dlq, abort, close } = await openConfiguredQueue(config, events, extra)
+  const pipeline = await pipelineOf(options)
+  const { metrics, measured } = createMetrics(logger)
+  const { dlq, abort, close } = await openConfiguredQueue(config, events, { ...extra, ...measured })
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
-    const token = await checkAccessTo(host, tokens, settings, options.demo)
+    const token = await checkAccessTo(host, tokens, settings, options)
     const codes = new OneTimeCodes(systemClock)
     const app = createServer({
       dlq,
@@ -49,9 +66,13 @@ export async function serve(options: ServeOptions): Promise<void> {
       idempotency: new Idempotency(dlq.store, systemClock),
       clock: systemClock,
       version: readVersion(),
-      codes,
       settings,
-      onError: (error, route) => logger.error({ error, route }, 'request failed'),
+      effectiveSettings: hideSettingSecrets(config.settings),
+      ...(pipeline ? { pipeline } : {}),
+      metrics,
+      onAnswer: logRequests(logger),
+      onError: (error, route, requestId) =>
+        logger.error({ err: error, route, requestId }, 'request failed'),
     })
     const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined
@@ -68,12 +89,17 @@ export async function serve(options: ServeOptions): Promise<void> {
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
     if (process.stdout.isTTY) process.stdout.write('\nStopping …\n')
     ending.abort()
-    await Promise.all([app.close(), running])
+    await Promise.all([app.close(), pipeline?.close(), running])
     if (signal === 'SIGINT') process.exitCode = stoppedExit
     logger.info('server stopped')
   } finally {
     await close()
   }
+}
+
+async function pipelineOf({ pipeline, kafka }: ServeOptions): Promise<PipelineAdmin | undefined> {
+  if (pipeline === undefined) return undefined
+  return openPipeline({ option: '--pipeline', file: pipeline, kafka })
 }
 
 /** The demo has a store of its own, unless one is given. */
@@ -90,13 +116,6 @@ function configOf(options: ServeOptions): Config {
   return demo ? { ...config, handlers: new Map() } : config
 }
 
-function readPort(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const port = Number(text)
-  if (/^\d+$/.test(text) && port <= 65_535) return port
-  throw new RedriveError('INVALID_INPUT', `--port must be a number from 0 to 65535, got "${text}"`)
-}
-
 /**
  * Without tokens in the store and without an identity provider, a new token for this process, which
  * then must listen on a loopback address. The demo has such a token even if there are others.
@@ -105,10 +124,11 @@ async function checkAccessTo(
   host: string,
   tokens: Tokens,
   { jwt, oidc }: ServerSettings,
-  demo = false,
+  { demo = false }: ServeOptions,
 ): Promise<string | undefined> {
+  const local = isLoopback(host)
   const isOpen = !jwt && !oidc && (await tokens.list()).length === 0
-  if (isLoopback(host) && (isOpen || demo)) return tokens.generate()
+  if (local && (isOpen || demo)) return tokens.generate()
   if (!isOpen) return undefined
   throw new RedriveError(
     'INVALID_CONFIG',
@@ -171,9 +191,4 @@ function announce({
       '',
     ].join('\n'),
   )
-}
-
-function readVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { version: string }).version
 }

@@ -17,6 +17,7 @@ import {
 const {
   backoffs: _backoffs,
   transforms: _transforms,
+  onStoreCall: _onStoreCall,
   observers: _observers,
   clock: _clock,
   rules: rulesOption,
@@ -314,9 +315,6 @@ export const configSchema = z.strictObject({
     .optional()
     .describe('How redrive work runs the letters of each queue.'),
   notify: notify.optional().describe('Where redrive work sends alerts.'),
-  server: serverSchema(secret)
-    .optional()
-    .describe('How redrive serve listens, and who may sign in.'),
   maxRetries,
   backoff,
   ...data,
@@ -345,6 +343,9 @@ export const configSchema = z.strictObject({
     .max(1000)
     .optional()
     .describe('Names of built-in rules for common failure patterns, tried after rules.'),
+  server: serverSchema(secret)
+    .optional()
+    .describe('How redrive serve listens, and who may sign in.'),
   ...workflowShape,
 })
 

@@ -63,7 +63,9 @@ const values = z.array(text).min(1).max(100).optional()
 const mappingShape = {
   claims: z
     .strictObject({
-      name: claim('Claim with the name of the caller.'),
+      name: claim(
+        'Claim with the name of the caller. Default: sub, or a verified email with oidc.',
+      ),
       role: claim('Claim with one or several roles, such as groups. Default: role.'),
       queues: claim('Claim with the queues of the caller, or "*". Default: all queues.'),
       tenants: claim('Claim with the tenants of the caller, or "*". Default: all tenants.'),
@@ -92,7 +94,7 @@ const jwt = z.strictObject({
     .array(z.enum(signatureAlgorithms))
     .min(1)
     .optional()
-    .describe('Allowed signature algorithms. Default: all of these.'),
+    .describe('Allowed signature algorithms, such as RS256. Default: all with a public key.'),
   clockToleranceMs: z
     .int()
     .min(0)

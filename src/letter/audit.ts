@@ -36,6 +36,7 @@ export const auditActions = [
   'token-rotate',
   'sign-in',
   'sign-out',
+  'pipeline-replay',
   'import',
   'audit-prune',
   'access',
@@ -59,6 +60,7 @@ export const auditSubjects = [
   'bulk-action',
   'token',
   'session',
+  'pipeline-node',
   'endpoint',
   'store',
 ] as const

@@ -25,6 +25,9 @@ import type { DeadLetter, LetterSummary, Payload } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
 import type { LetterFilter, LetterQuery, Page } from '../letter/query.ts'
 import type { PayloadDiff } from '../letter/payload-diff.ts'
+import type { QueuePolicy } from '../options/options.ts'
+import { policyShape } from '../options/schema.ts'
+import type { Alert } from '../policy/alerts.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
@@ -169,6 +172,13 @@ export class QueueInspection {
     return listQueues(this.parts.store, await this.pausedQueues(), query)
   }
 
+  /** The options that are in force for a queue in this process. */
+  policyOf(queue: string): QueuePolicy {
+    const settings = this.parts.policies.of(queue)
+    const given = Object.entries(settings).filter(([key]) => Object.hasOwn(policyShape, key))
+    return structuredClone(Object.fromEntries(given))
+  }
+
   /**
    * Entries of the audit log: what people did, and which calls were denied. An action has an entry
    * before it (`started`) and one after it. A filter reads the log until the page is full.
@@ -207,10 +217,17 @@ export class QueueInspection {
     return countKeys()
   }
 
+  /**
+   * The raised alerts of all processes, by name. While the store is unreachable, the last known.
+   */
+  async alerts(): Promise<Alert[]> {
+    return (await this.parts.alerts?.raised()) ?? []
+  }
+
   async health(): Promise<Health> {
-    const { redelivery, alerts, store } = this.parts
+    const { redelivery, store } = this.parts
     const { started: running, active, stuck } = redelivery
-    const raised = (await alerts?.raised()) ?? []
+    const raised = await this.alerts()
     const health = await readHealth(store, { running, active }, stuck, raised, store.spool)
     // Health never rejects: it already says that the store is unreachable.
     return { ...health, pausedQueues: await this.pausedQueues().catch(() => []) }

@@ -102,7 +102,17 @@ async function show({ status, body }: KeptResponse, { dlq, caller }: Context): P
   return { status, body: isSame ? viewLetter(letter, caller) : body }
 }
 
-export function isLetterView(output: unknown): output is LetterView {
+/** Whether the output is a letter or a saved view: its version is its ETag. */
+export function hasVersion(output: unknown): output is { version: number } {
+  return (
+    typeof output === 'object' &&
+    output !== null &&
+    'version' in output &&
+    typeof output.version === 'number'
+  )
+}
+
+function isLetterView(output: unknown): output is LetterView {
   return (
     typeof output === 'object' && output !== null && 'fingerprint' in output && 'version' in output
   )

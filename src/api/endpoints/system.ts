@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { endpoint } from '../endpoint.ts'
+import { anyJson } from '../schemas/letter.ts'
 import { pausedQueue, statistics } from '../schemas/statistics.ts'
 
 const tag = 'System'
@@ -35,6 +36,24 @@ export const systemEndpoints = {
     bounds: 'all',
     input: nothing,
     output: statistics,
+  }),
+  getSettings: endpoint({
+    method: 'GET',
+    path: '/api/settings',
+    tag,
+    summary:
+      'Returns every effective setting of this server and where it comes from. Secrets are masked.',
+    permission: 'admin',
+    bounds: 'all',
+    input: nothing,
+    output: z.array(
+      z.strictObject({
+        key: z.string(),
+        value: anyJson,
+        from: z.string().describe('`default`, a file with a line, a variable or a flag.'),
+        secret: z.literal(true).exactOptional().describe('The value is masked.'),
+      }),
+    ),
   }),
   listPausedQueues: endpoint({
     method: 'GET',

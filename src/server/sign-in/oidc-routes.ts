@@ -56,11 +56,11 @@ export function addOidcRoutes(app: FastifyInstance, options: OidcRoutesOptions):
         const caller = await oidc.finish(search, value)
         await signIn.openFor(reply, { caller, method: 'oidc', key: `oidc ${caller.name}` })
       } catch (error) {
-        if (hasCode(error, 'UNAUTHENTICATED')) signIn.countFailure(request)
         if (hasCode(error, 'UNAUTHENTICATED', 'FORBIDDEN')) {
           const { code, message: reason } = error
           await dlq.recordDenied({ endpoint: callbackPath, action: 'sign-in', code, reason })
         }
+        if (hasCode(error, 'UNAUTHENTICATED')) signIn.countFailure(request)
         throw error
       }
       return reply.redirect(startPage, 302)

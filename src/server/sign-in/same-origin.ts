@@ -4,8 +4,8 @@ import { RedriveError } from '../../errors.ts'
 
 /**
  * Rejects a request that another site may have made a browser send. Such a request has the session
- * cookie of its user, but it cannot have this header: a browser asks the server first whether it may
- * send the header, and the server never allows it.
+ * cookie of its user, but it cannot have this header: a browser asks the server first whether it
+ * may send the header, and the server never allows it.
  */
 export function checkCsrf(request: FastifyRequest, publicUrl: string | undefined): void {
   if (request.method === 'GET' || request.method === 'HEAD') return

@@ -74,6 +74,45 @@ describe('serve', () => {
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
+  it('listens where the configuration says, without a token if there is an identity provider', async () => {
+    const file = join(folder, 'server.yaml')
+    writeFileSync(
+      file,
+      `server:
+  host: 0.0.0.0
+  port: 0
+  publicUrl: http://127.0.0.1:7400
+  oidc:
+    issuer: http://127.0.0.1:1
+    clientId: redrive
+    clientSecret: { env: OIDC_SECRET }
+`,
+    )
+    const store = await aStoreFile(folder, [])
+    const child = spawn(process.execPath, [main, 'serve', '--config', file, '--store', store], {
+      cwd: folder,
+      env: { ...plainEnv, OIDC_SECRET: 'hush-1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    children.push(child)
+    let printed = ''
+    child.stderr.on('data', (part: Buffer) => (printed += part.toString()))
+    for await (const line of createInterface({ input: child.stdout })) {
+      printed += line
+      const { message, url } = JSON.parse(line) as { message: string; url?: string }
+      if (message === 'request failed') break
+      if (message !== 'server started') continue
+      // Nothing listens at the address of the provider.
+      const page = await fetch(new URL('/login/oidc', url!.replace('0.0.0.0', '127.0.0.1')))
+      expect(page.status).toBe(503)
+      expect(await page.text()).toContain('http://127.0.0.1:1 cannot be reached')
+    }
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+    expect(printed).toContain('caused by: TypeError: fetch failed')
+    expect(printed).not.toMatch(/rdr_|hush-1/)
+  })
+
   it('prints an address with a code that signs in one browser', async () => {
     const { url, page } = await serve(['--store', await aStoreFile(folder, [])])
     const [address, code] = page.split('/#code=') as [string, string]
