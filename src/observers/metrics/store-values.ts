@@ -24,7 +24,7 @@ export interface ScrapedQueue {
     alerts: readonly Alert[]
     pausedQueues: readonly unknown[]
   }>
-  activeBulkActions(limit?: number): Promise<BulkAction[]>
+  activeBulkActions(): Promise<BulkAction[]>
 }
 
 export interface StoreValues {
