@@ -63,6 +63,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const app = createServer({
       dlq,
       tokens,
+      codes,
       idempotency: new Idempotency(dlq.store, systemClock),
       clock: systemClock,
       version: readVersion(),
