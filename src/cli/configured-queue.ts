@@ -26,7 +26,7 @@ export interface ConfiguredQueue {
 }
 
 /** A logger that writes JSON lines to stdout. */
-export function createLogger(level: 'info' | 'error' = 'info'): Logger {
+export function createLogger(level: 'info' | 'error' | 'silent' = 'info'): Logger {
   return pino(
     { level, base: { pid: process.pid }, messageKey: 'message' },
     pino.destination({ fd: 1, sync: true }),

@@ -22,6 +22,7 @@ import {
   waitForSignal,
 } from './configured-queue.ts'
 import { demoOptions } from './demo/demo.ts'
+import { checkDemoStore, demoStore } from './demo/demo-store.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
 import { openPipeline } from './open-pipeline.ts'
@@ -39,8 +40,6 @@ export interface ServeOptions extends ConfigOptions {
 
 const defaultHost = '127.0.0.1'
 const defaultPort = 7400
-/** Never the store of REDRIVE_STORE, which may be in production. */
-const demoStore = 'sqlite:.redrive/demo.db'
 
 /** Serves until a signal. */
 export async function serve(options: ServeOptions): Promise<void> {
@@ -49,12 +48,14 @@ export async function serve(options: ServeOptions): Promise<void> {
   const host = options.host ?? settings.host ?? defaultHost
   const port =
     options.port === undefined ? (settings.port ?? defaultPort) : readPort(options.port, '--port')
-  // On a terminal, a line for every event would push the address and the token away.
+  // On a terminal, a line for every event would push the address and the token away. In the demo,
+  // failures are no news.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
+  const events = process.stdout.isTTY && options.demo ? createLogger('silent') : logger
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
   const pipeline = await pipelineOf(options)
   const { metrics, measured } = createMetrics(logger)
-  const { dlq, abort, close } = await openConfiguredQueue(config, logger, { ...extra, ...measured })
+  const { dlq, abort, close } = await openConfiguredQueue(config, events, { ...extra, ...measured })
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
     const token = await checkAccessTo(host, tokens, settings, options)
@@ -76,6 +77,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined
+    if (traffic) await checkDemoStore(dlq.store, traffic.queues, config.store)
     const firstSignal = waitForSignal(abort)
     const url = await app.listen({ host, port }).catch((error: unknown) => {
       throw explainListenError(error, host, port)
@@ -86,6 +88,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     announce({ logger, url, page, token, store: config.store })
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
+    if (process.stdout.isTTY) process.stdout.write('\nStopping …\n')
     ending.abort()
     await Promise.all([app.close(), pipeline?.close(), running])
     if (signal === 'SIGINT') process.exitCode = stoppedExit
@@ -165,6 +168,7 @@ function announce({
 }: {
   logger: Logger
   url: string
+  /** The address of the web page, which signs in a browser if it has a code. */
   page: string
   token: string | undefined
   store: string
