@@ -11,6 +11,7 @@ import { reportEndpoints } from './endpoints/reports.ts'
 import { systemEndpoints } from './endpoints/system.ts'
 import { tokenEndpoints } from './endpoints/tokens.ts'
 import { transferEndpoints } from './endpoints/transfer.ts'
+import { workerEndpoints } from './endpoints/workers.ts'
 
 /** All endpoints. A route that is not here does not exist. */
 export const endpoints = {
@@ -24,6 +25,7 @@ export const endpoints = {
   ...tokenEndpoints,
   ...auditEndpoints,
   ...eventEndpoints,
+  ...workerEndpoints,
   ...systemEndpoints,
 }
 

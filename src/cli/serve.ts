@@ -1,11 +1,13 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
-import { systemClock } from '../clock/clock.ts'
+import { parseDuration } from '../check/units.ts'
+import { sleep, systemClock } from '../clock/clock.ts'
 import { createSecret } from '../clock/secret.ts'
 import { loadConfig, type Config } from '../config/load.ts'
 import { RedriveError } from '../errors.ts'
+import { closeServer } from '../server/close-server.ts'
 import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
 import { callerOf, isSame, Tokens } from '../server/tokens.ts'
@@ -16,15 +18,18 @@ import { demoOptions } from './demo/demo.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
 import { stoppedExit } from './stop-on-signal.ts'
+import { readVersion } from './version.ts'
 
 export interface ServeOptions extends ConfigOptions {
   host?: string
   port?: string
   demo?: boolean
+  stopDelay?: string
 }
 
 const defaultHost = '127.0.0.1'
 const defaultPort = 7400
+const maxStopDelayMs = 600_000
 /** Never the store of REDRIVE_STORE, which may be in production. */
 const demoStore = 'sqlite:.redrive/demo.db'
 
@@ -32,34 +37,39 @@ const demoStore = 'sqlite:.redrive/demo.db'
 export async function serve(options: ServeOptions): Promise<void> {
   const host = options.host ?? defaultHost
   const port = readPort(options.port)
+  const stopDelayMs = readStopDelay(options.stopDelay)
   const config = configOf(options)
   // On a terminal, a line for every event would push the address and the token away.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
   const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
+  const version = readVersion()
+  dlq.describeProcess({ kind: 'server', version })
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
     const token = await checkAccessTo(host, tokens)
+    const stopping = new AbortController()
     const app = createServer({
       dlq,
       tokens,
       idempotency: new Idempotency(dlq.store, systemClock),
       clock: systemClock,
-      version: readVersion(),
+      version,
+      stopping: stopping.signal,
       ...(token === undefined ? {} : { identify: identifyBy(token) }),
       onError: (error, route) => logger.error({ error, route }, 'request failed'),
     })
-    const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined
     const firstSignal = waitForSignal(abort)
     const url = await app.listen({ host, port })
     dlq.start()
-    const running = traffic?.run(ending.signal)
+    const running = traffic?.run(stopping.signal)
     announce({ logger, url, token, store: config.store })
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
-    ending.abort()
-    await Promise.all([app.close(), running])
+    stopping.abort()
+    const closed = sleep(systemClock, stopDelayMs).then(() => closeServer(app, systemClock))
+    await Promise.all([closed, dlq.stop(), running])
     if (signal === 'SIGINT') process.exitCode = stoppedExit
     logger.info('server stopped')
   } finally {
@@ -86,6 +96,15 @@ function readPort(text: string | undefined): number {
   const port = Number(text)
   if (/^\d+$/.test(text) && port <= 65_535) return port
   throw new RedriveError('INVALID_INPUT', `--port must be a number from 0 to 65535, got "${text}"`)
+}
+
+function readStopDelay(text = '0s'): number {
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms <= maxStopDelayMs) return ms
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `--stop-delay must be a duration of at most 10m, such as 5s, got "${text}"`,
+  )
 }
 
 /**
@@ -135,9 +154,4 @@ function announce({
       '',
     ].join('\n'),
   )
-}
-
-function readVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { version: string }).version
 }

@@ -4,6 +4,7 @@ import { sourcesOf } from './check-config.ts'
 import { createLogger, openConfiguredQueue, waitForSignal } from './configured-queue.ts'
 import { hideSecrets, type ConfigOptions } from './open.ts'
 import { stoppedExit } from './stop-on-signal.ts'
+import { readVersion } from './version.ts'
 
 /** Redelivers with the configured handlers until a signal, or prints why there is nothing to do. */
 export async function runWorker(options: ConfigOptions): Promise<void> {
@@ -38,6 +39,7 @@ function requireHandlers(config: Config): Config {
 async function run(config: Config): Promise<void> {
   const logger = createLogger()
   const { dlq, abort, close } = await openConfiguredQueue(config, logger)
+  dlq.describeProcess({ kind: 'worker', version: readVersion() })
   const firstSignal = waitForSignal(abort)
   dlq.start()
   const queues = [...config.handlers.keys()]

@@ -24,6 +24,7 @@ import { reportHandlers } from './handlers/reports.ts'
 import { systemHandlers } from './handlers/system.ts'
 import { tokenHandlers } from './handlers/tokens.ts'
 import { transferHandlers } from './handlers/transfer.ts'
+import { workerHandlers } from './handlers/workers.ts'
 import type { Idempotency } from './idempotency.ts'
 import { readInput } from './input.ts'
 import {
@@ -64,6 +65,7 @@ const handlers: Handlers = {
   ...tokenHandlers,
   ...auditHandlers,
   ...eventHandlers,
+  ...workerHandlers,
   ...systemHandlers,
 }
 type AnyHandler = (input: unknown, context: Context) => unknown

@@ -161,6 +161,7 @@ describe('GET /api/events', () => {
     await watched.until((events) => alertsOf(events).includes('raised'))
     await server.dlq.resolve(id)
     await watched.until((events) => alertsOf(events).at(-1) === 'cleared')
+    expect(alertsOf(watched.events)).toEqual(['raised', 'cleared'])
     await watched.end()
   })
 
@@ -199,7 +200,11 @@ describe('GET /api/events', () => {
   })
 
   it('ends the stream of a token that was revoked or has expired', async () => {
-    const { token, info } = await server.tokens.create({ name: 'a', createdBy: 'b', role: 'viewer' })
+    const { token, info } = await server.tokens.create({
+      name: 'a',
+      createdBy: 'b',
+      role: 'viewer',
+    })
     const revoked = await watch({ secret: token })
     const expiresAt = new Date(server.clock.now() + 20_000).toISOString()
     const expired = await watch({ token: { expiresAt } })
@@ -267,16 +272,13 @@ describe('Last-Event-ID', () => {
     ['a null byte', '%00'],
     ['SQL', "' or 1=1"],
     ['a long string', 'x'.repeat(5000)],
-  ])(
-    'sends reset for %s',
-    async (_, lastEventId) => {
-      const watched = await watch({ lastEventId: encodeURIComponent(lastEventId) })
-      expect(watched.events[0]).toMatchObject({ type: 'reset' })
-      const { id } = await enqueue()
-      await watched.until((events) => idsOf(events).includes(id))
-      await watched.end()
-    },
-  )
+  ])('sends reset for %s', async (_, lastEventId) => {
+    const watched = await watch({ lastEventId: encodeURIComponent(lastEventId) })
+    expect(watched.events[0]).toMatchObject({ type: 'reset' })
+    const { id } = await enqueue()
+    await watched.until((events) => idsOf(events).includes(id))
+    await watched.end()
+  })
 
   it.each(['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'])(
     'takes the unknown id %s as a position',
@@ -293,16 +295,14 @@ describe('Last-Event-ID', () => {
 describe('a stream', () => {
   it('stays open while the store is unreachable, and misses no letter', async () => {
     const watched = await watch()
-    const { find, tally } = server.store
-    const down = (): never => {
-      throw new Error('down')
-    }
-    Object.assign(server.store, { find: down, tally: down })
+    const find = vi.spyOn(server.store, 'find').mockRejectedValue(new Error('down'))
+    const tally = vi.spyOn(server.store, 'tally').mockRejectedValue(new Error('down'))
     const { id } = await enqueue()
     await server.clock.advance(120_000)
     expect(server.errors.splice(0)).toHaveLength(1)
     const { id: last } = await enqueue()
-    Object.assign(server.store, { find, tally })
+    find.mockRestore()
+    tally.mockRestore()
     await watched.until((events) => idsOf(events).includes(last))
     expect(idsOf(watched.events)).toEqual([id, last])
     await watched.end()
@@ -411,7 +411,11 @@ describe('the client', () => {
   })
 
   it('rejects when the token is revoked', async () => {
-    const { token, info } = await server.tokens.create({ name: 'a', createdBy: 'b', role: 'viewer' })
+    const { token, info } = await server.tokens.create({
+      name: 'a',
+      createdBy: 'b',
+      role: 'viewer',
+    })
     const events: FeedEvent[] = []
     const reading = read({}, {}, (event) => events.push(event), token)
     const failed = reading.catch((error: unknown) => error)
