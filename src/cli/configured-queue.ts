@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { Logger } from 'pino'
 import { pino } from 'pino'
 import { systemClock } from '../clock/clock.ts'
@@ -16,6 +15,7 @@ import { DeadLetterQueue } from '../queue/queue.ts'
 import type { Handler } from '../redelivery/run.ts'
 import { handlerOf } from '../targets/handlers.ts'
 import { stoppedExit } from './stop-on-signal.ts'
+import { readVersion } from './version.ts'
 
 export interface ConfiguredQueue {
   dlq: DeadLetterQueue
@@ -54,12 +54,6 @@ export function readPort(given: string, option: string): number {
     'INVALID_INPUT',
     `${option} must be a number from 0 to 65535, got "${given}"`,
   )
-}
-
-/** The version of this package. */
-export function readVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { version: string }).version
 }
 
 /** Opens a queue with the handlers and the notifiers of a configuration. It does not start it. */

@@ -30,6 +30,7 @@ import { policyShape } from '../options/schema.ts'
 import type { Alert } from '../policy/alerts.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
+import { listLiveWorkers, type LiveWorker } from '../redelivery/live-workers.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
 import type { KeyUse, SearchOptions } from '../store.ts'
 
@@ -208,6 +209,20 @@ export class QueueInspection {
   /** State of the flow control of each queue and dependency in this process. */
   flowControl(): LimiterStatus[] {
     return this.parts.redelivery.limiters
+  }
+
+  /**
+   * The live processes on the store, by id: what they can run, what they run, and which of their
+   * queues are paused.
+   */
+  async workers(): Promise<(LiveWorker & { paused: string[] })[]> {
+    const { store, capture } = this.parts
+    const paused = new Set((await this.pausedQueues()).map(({ queue }) => queue))
+    const workers = await listLiveWorkers(store, capture.clock.now())
+    return workers.map((worker) => ({
+      ...worker,
+      paused: worker.queues.filter((queue) => paused.has(queue)),
+    }))
   }
 
   /** How many letters and saved edits use each key. Reads all of them. */

@@ -161,6 +161,7 @@ describe('GET /api/events', () => {
     await watched.until((events) => alertsOf(events).includes('raised'))
     await server.dlq.resolve(id)
     await watched.until((events) => alertsOf(events).at(-1) === 'cleared')
+    expect(alertsOf(watched.events)).toEqual(['raised', 'cleared'])
     await watched.end()
   })
 
@@ -300,16 +301,14 @@ async function idleTimers(): Promise<number> {
 describe('a stream', () => {
   it('stays open while the store is unreachable, and misses no letter', async () => {
     const watched = await watch()
-    const { find, tally } = server.store
-    const down = (): never => {
-      throw new Error('down')
-    }
-    Object.assign(server.store, { find: down, tally: down })
+    const find = vi.spyOn(server.store, 'find').mockRejectedValue(new Error('down'))
+    const tally = vi.spyOn(server.store, 'tally').mockRejectedValue(new Error('down'))
     const { id } = await enqueue()
     await server.clock.advance(120_000)
     expect(server.errors.splice(0)).toHaveLength(1)
     const { id: last } = await enqueue()
-    Object.assign(server.store, { find, tally })
+    find.mockRestore()
+    tally.mockRestore()
     await watched.until((events) => idsOf(events).includes(last))
     expect(idsOf(watched.events)).toEqual([id, last])
     await watched.end()

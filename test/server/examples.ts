@@ -243,6 +243,13 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listAudit: nothing,
   verifyAudit: nothing,
 
+  listWorkers: {
+    input: async ({ store, clock }) => {
+      const seenAt = new Date(clock.now()).toISOString()
+      await store.records.put('worker', 'busy', { queues: [queue], seenAt, sweepMs: 5000 })
+      return {}
+    },
+  },
   watchEvents: {
     input: async (server) => {
       await aLetter(server)
