@@ -4,10 +4,6 @@ import { systemClock } from '../clock/clock.ts'
 import type { Config } from '../config/load.ts'
 import { connect } from '../connect/store.ts'
 import { logObserver } from '../observers/log.ts'
-import type { Notifier } from '../observers/notify/notifier.ts'
-import { pagerduty } from '../observers/notify/pagerduty.ts'
-import { slack } from '../observers/notify/slack.ts'
-import { webhook } from '../observers/notify/webhook.ts'
 import type { QueueOptions } from '../options/options.ts'
 import { DeadLetterQueue } from '../queue/queue.ts'
 import type { Handler } from '../redelivery/run.ts'
@@ -30,19 +26,19 @@ export function createLogger(level: 'info' | 'error' = 'info'): Logger {
   )
 }
 
-/** Opens a queue with the handlers and the notifiers of a configuration. It does not start it. */
+/** Opens a queue with the handlers and the targets of a configuration. It does not start it. */
 export async function openConfiguredQueue(
   { store: url, options, handlers, notify }: Config,
   logger: Logger,
   extra: QueueOptions = {},
 ): Promise<ConfiguredQueue> {
   await checkStoreOpens(url)
-  const notifiers = createNotifiers(notify)
   const dlq = await DeadLetterQueue.open(url, {
     ...options,
     ...extra,
+    notify,
     clock: systemClock,
-    observers: [logObserver(logger), ...notifiers],
+    observers: [logObserver(logger)],
   })
   const ending = new AbortController()
   const targetHandlers = [...handlers].map(([queue, target]) => {
@@ -52,10 +48,7 @@ export async function openConfiguredQueue(
   })
   const close = async (): Promise<void> => {
     await dlq.close()
-    await Promise.all([
-      ...targetHandlers.map((handler) => handler.close?.()),
-      ...notifiers.map((one) => one.idle()),
-    ])
+    for (const handler of targetHandlers) await handler.close?.()
   }
   return { dlq, abort: () => ending.abort(), close }
 }
@@ -68,14 +61,6 @@ async function checkStoreOpens(url: string): Promise<void> {
   } finally {
     await store.close()
   }
-}
-
-function createNotifiers(targets: Config['notify']): Notifier[] {
-  return [
-    ...(targets.webhook ? [webhook(targets.webhook)] : []),
-    ...(targets.slack ? [slack(targets.slack)] : []),
-    ...(targets.pagerduty ? [pagerduty(targets.pagerduty)] : []),
-  ]
 }
 
 /** The same handler, whose runs are also aborted when the process stops. */

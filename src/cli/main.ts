@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { addAlerts } from './commands/alerts.ts'
 import { addArchive } from './commands/archive.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBacktest } from './commands/backtest.ts'
@@ -112,6 +113,7 @@ function createProgram(): Command {
     addBulk,
     addQueue,
     addBacktest,
+    addAlerts,
     addAudit,
     addDoctor,
     addImport,

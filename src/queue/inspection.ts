@@ -25,6 +25,9 @@ import type { DeadLetter, LetterSummary, Payload } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
 import type { LetterFilter, LetterQuery, Page } from '../letter/query.ts'
 import type { PayloadDiff } from '../letter/payload-diff.ts'
+import type { AlertDelivery } from '../observers/alerts/alerts.ts'
+import type { AlertChange } from '../observers/alerts/change.ts'
+import type { Alert } from '../policy/alert-rule.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
@@ -200,6 +203,21 @@ export class QueueInspection {
     return this.parts.redelivery.limiters
   }
 
+  /** Raised alerts of all processes, by name. */
+  alerts(): Promise<Alert[]> {
+    return this.parts.alerts.raised()
+  }
+
+  /** Alerts that were raised and cleared, the newest first. Default: the last 500. */
+  alertHistory(limit?: number): Promise<AlertChange[]> {
+    return this.parts.alerts.history(limit)
+  }
+
+  /** Notifications that wait, were delivered or failed, the newest first. Default: 500. */
+  alertDeliveries(limit?: number): Promise<AlertDelivery[]> {
+    return this.parts.alerts.deliveries(limit)
+  }
+
   /** How many letters and saved edits use each key. Reads all of them. */
   async keyUse(): Promise<KeyUse> {
     const { countKeys } = this.parts.store
@@ -208,9 +226,9 @@ export class QueueInspection {
   }
 
   async health(): Promise<Health> {
-    const { redelivery, alerts, store } = this.parts
+    const { redelivery, alertMonitor, store } = this.parts
     const { started: running, active, stuck } = redelivery
-    const raised = (await alerts?.raised()) ?? []
+    const raised = (await alertMonitor?.raised()) ?? []
     const health = await readHealth(store, { running, active }, stuck, raised, store.spool)
     // Health never rejects: it already says that the store is unreachable.
     return { ...health, pausedQueues: await this.pausedQueues().catch(() => []) }

@@ -163,13 +163,14 @@ export class DeadLetterQueue extends QueueActions {
    */
   start(): void {
     this.#checkOpen()
-    const { settings, redelivery, sweeper, bulkRunner, alerts } = this.parts
+    const { settings, redelivery, sweeper, bulkRunner, alertMonitor, outbox } = this.parts
     if (settings.redeliver) {
       redelivery.start()
       sweeper.start()
     }
     bulkRunner.start()
-    alerts?.start()
+    alertMonitor?.start()
+    outbox.start()
   }
 
   /**
@@ -178,9 +179,10 @@ export class DeadLetterQueue extends QueueActions {
    */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     checkKeys('stop options', options, ['drainMs'])
-    const { redelivery, sweeper, bulkRunner, alerts, groupTracker } = this.parts
+    const { redelivery, sweeper, bulkRunner, alertMonitor, outbox, groupTracker } = this.parts
     const drained = redelivery.stop(options.drainMs ?? 10_000)
-    await Promise.all([drained, sweeper.stop(), bulkRunner.stop(), alerts?.stop()])
+    await Promise.all([drained, sweeper.stop(), bulkRunner.stop(), alertMonitor?.stop()])
+    await outbox.stop()
     await groupTracker.stop()
   }
 
