@@ -6,8 +6,8 @@ import { withoutUndefined } from '../check/keys.ts'
 import { email } from '../observers/notify/email.ts'
 import { pagerduty } from '../observers/notify/pagerduty.ts'
 import { slack } from '../observers/notify/slack.ts'
-import type { Target, TargetOptions } from '../observers/notify/target.ts'
-import { webhook, type WebhookOptions } from '../observers/notify/webhook.ts'
+import type { Target } from '../observers/notify/target.ts'
+import { webhook } from '../observers/notify/webhook.ts'
 import type { ConfigData } from './schema.ts'
 import type { Path } from './layer.ts'
 import type { GivenSecret, Secrets } from './secrets.ts'
@@ -101,7 +101,7 @@ export function notifyOf(
 
 function targetOf(data: NotifyData, path: Path, secrets: Secrets): () => Target {
   const { webhook: hook, slack: chat, pagerduty: pager, email: mail, ...all } = data
-  const common = withoutUndefined(all) as TargetOptions
+  const common = withoutUndefined(all)
   if (hook) {
     const at = [...path, 'webhook']
     const { secret, headers = {}, ...rest } = withoutUndefined(hook)
@@ -111,7 +111,7 @@ function targetOf(data: NotifyData, path: Path, secrets: Secrets): () => Target 
       typeof value === 'string' ? value : secrets.reveal(value, [...at, 'headers', key]),
     ])
     const own = { secret: keys, headers: Object.fromEntries(revealed) as Record<string, string> }
-    return () => webhook({ ...common, ...rest, ...own } as WebhookOptions)
+    return () => webhook({ ...common, ...rest, ...own })
   }
   if (chat) {
     const url = secrets.reveal(chat.url, [...path, 'slack', 'url'])

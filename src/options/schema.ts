@@ -14,10 +14,10 @@ import type { Transform } from '../letter/bulk-action.ts'
 import { functionSchema } from '../check/issues.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
-import type { Target } from '../observers/notify/target.ts'
 import { longestMs, parsePolicy } from '../policy/backoff.ts'
 import { encryption } from './encryption.ts'
 import { fingerprintRule } from './fingerprint-rule.ts'
+import { notifyShape } from './notify-shape.ts'
 import { repairShape } from './repair-shape.ts'
 
 /** A duration that may be 0. */
@@ -36,11 +36,6 @@ const resolver = z.custom<MailboxResolver>(
 const mailboxForms = 'must be a URL or an open mailbox'
 const aMailbox = z.custom<Mailbox>(hasFunction('send'), mailboxForms)
 export const mailboxName = z.string().regex(/^\P{Cc}{1,200}$/u)
-
-/** Part of the ids of notifications. */
-export const targetName = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9_-]{0,49}$/i, 'must be 1 to 50 letters, digits, - or _')
 
 export const policyForms =
   'must be a retry policy: use never(), immediate(), fixed(), linear(), exponential() or custom()'
@@ -368,20 +363,7 @@ export const optionsShape = {
     .max(86_400_000)
     .optional()
     .describe('How often to evaluate the alert rules.'),
-  notify: z
-    .record(
-      targetName,
-      z.custom<Target>(hasFunction('send'), 'must be made by webhook, slack, pagerduty or email'),
-    )
-    .optional(),
-  baseUrl: z
-    .string()
-    .max(1000)
-    .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), {
-      error: 'must begin with https:// or http://',
-    })
-    .optional()
-    .meta({ description: 'URL of the server, for links in notifications.', format: 'uri' }),
+  ...notifyShape,
   backoffs: z
     .record(z.string(), functionSchema<(retry: number, failure: Failure) => number>())
     .optional(),

@@ -54,7 +54,7 @@ export class Alerts {
   /** Notifications that wait or were sent, the newest first. */
   async deliveries(limit = maxListed): Promise<AlertDelivery[]> {
     const all = (await readDeliveries(this.#options.store.records)).toReversed()
-    return all.slice(0, checkLimit(limit)).map(({ version: _, ...delivery }) => delivery)
+    return all.slice(0, checkLimit(limit)).map(({ version: _version, ...delivery }) => delivery)
   }
 
   /** Ends the reminders of a raised alert until it clears. */

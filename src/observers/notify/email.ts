@@ -1,4 +1,5 @@
-import { checkKeys } from '../../check/keys.ts'
+import type * as Nodemailer from 'nodemailer'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { endsWithin } from '../../clock/ends-within.ts'
 import { RedriveError } from '../../errors.ts'
@@ -29,10 +30,17 @@ export interface EmailOptions extends TargetOptions {
   clock?: Clock
 }
 
-const known = [
-  ...['url', 'from', 'to', 'plaintext', 'timeoutMs', 'clock'],
-  ...['digestMs', 'remindMs', 'content'],
-]
+const known = keysOf<EmailOptions>({
+  url: true,
+  from: true,
+  to: true,
+  plaintext: true,
+  timeoutMs: true,
+  clock: true,
+  digestMs: true,
+  remindMs: true,
+  content: true,
+})
 const defaultTimeoutMs = 30_000
 const maxRecipients = 50
 /** One address, without a name, a comment or a list. */
@@ -106,7 +114,7 @@ export function emailProblem({
   return undefined
 }
 
-async function loadNodemailer(): Promise<typeof import('nodemailer')> {
+async function loadNodemailer(): Promise<typeof Nodemailer> {
   try {
     return await import('nodemailer')
   } catch (cause) {

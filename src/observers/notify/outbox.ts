@@ -276,6 +276,6 @@ function withoutTitle(change: AlertChange): AlertChange {
   return { ...change, alert: hideTitle(change.alert) }
 }
 
-function hideTitle({ title: _, ...alert }: Alert): Alert {
+function hideTitle({ title: _title, ...alert }: Alert): Alert {
   return alert
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { checkKeys } from '../../check/keys.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import { RedriveError } from '../../errors.ts'
 import { createHttpSender, type HttpOptions } from './http-sender.ts'
 import {
@@ -25,10 +25,16 @@ export interface PagerDutyOptions
 }
 
 const defaultUrl = 'https://events.pagerduty.com/v2/enqueue'
-const known = [
-  ...['url', 'private', 'timeoutMs', 'clock', 'routingKey', 'source'],
-  ...['remindMs', 'content'],
-]
+const known = keysOf<PagerDutyOptions>({
+  url: true,
+  private: true,
+  timeoutMs: true,
+  clock: true,
+  routingKey: true,
+  source: true,
+  remindMs: true,
+  content: true,
+})
 
 /** Opens an incident for each alert, and resolves it when the alert clears, in any process. */
 export function pagerduty(options: PagerDutyOptions): Target {

@@ -1,4 +1,4 @@
-import { checkKeys } from '../../check/keys.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import { createHttpSender, type HttpOptions } from './http-sender.ts'
 import { formatMessage } from './message.ts'
 import { checkTargetOptions, type Notification, type Target, type TargetOptions } from './target.ts'
@@ -6,7 +6,15 @@ import { checkTargetOptions, type Notification, type Target, type TargetOptions 
 /** `url` is the URL of an incoming webhook. */
 export interface SlackOptions extends HttpOptions, TargetOptions {}
 
-const known = ['url', 'private', 'timeoutMs', 'clock', 'digestMs', 'remindMs', 'content']
+const known = keysOf<SlackOptions>({
+  url: true,
+  private: true,
+  timeoutMs: true,
+  clock: true,
+  digestMs: true,
+  remindMs: true,
+  content: true,
+})
 
 /**
  * Posts alerts to a channel. Strings of rules and queues are escaped: they cannot format, link or

@@ -1,5 +1,5 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http'
-import { checkKeys } from '../../check/keys.ts'
+import { checkKeys, keysOf } from '../../check/keys.ts'
 import { parseWebhookSecret, signWebhook } from '../../backends/http/signature.ts'
 import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
@@ -16,10 +16,17 @@ export interface WebhookOptions extends HttpOptions, TargetOptions {
   headers?: Readonly<Record<string, string>>
 }
 
-const known = [
-  ...['url', 'private', 'timeoutMs', 'clock', 'secret', 'headers'],
-  ...['digestMs', 'remindMs', 'content'],
-]
+const known = keysOf<WebhookOptions>({
+  url: true,
+  private: true,
+  timeoutMs: true,
+  clock: true,
+  secret: true,
+  headers: true,
+  digestMs: true,
+  remindMs: true,
+  content: true,
+})
 
 /**
  * Posts `{ type, timestamp, data }` with the headers `webhook-id`, `webhook-timestamp` and

@@ -156,7 +156,7 @@ describe('email', () => {
     ['a list as a recipient', { to: 'a@example.com, canary@example.com' }],
     ['a name in a recipient', { to: 'Canary <canary@example.com>' }],
     ['no recipients', { to: [] }],
-    ['too many recipients', { to: Array(51).fill('canary@example.com') }],
+    ['too many recipients', { to: Array.from({ length: 51 }, () => 'canary@example.com') }],
     ['an unknown option', { secure: true } as never],
   ])('rejects %s without showing the value', (_, options) => {
     let thrown: unknown

@@ -168,7 +168,10 @@ describe('Outbox', () => {
   it('marks a delivery as failed after the last attempt, and reports it', async () => {
     const world = aWorld()
     const again: SendResult = { sent: false, again: true, answer: 'answered 503' }
-    const { target, received } = aRecorder({}, Array(maxAttempts).fill(again))
+    const { target, received } = aRecorder(
+      {},
+      Array.from({ length: maxAttempts }, () => again),
+    )
     const process = aProcess(world, { t: target })
     world.exhausted.add('a')
     await process.round()
@@ -365,7 +368,7 @@ describe('titles of groups', () => {
           kind,
           id,
           kind === 'alert-event'
-            ? { ...(value as object), alert: { ...(value as any).alert, title } }
+            ? { ...(value as object), alert: { ...(value as { alert: object }).alert, title } }
             : value,
           version,
         ),
