@@ -33,6 +33,8 @@ import { readInput } from './input.ts'
 import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
 import { hasVersion, once, rejectKey } from './once.ts'
 import { toProblem } from './problems.ts'
+import { renderReference } from './reference/page.ts'
+import { referenceStyle } from './reference/style.ts'
 import { Series } from './series.ts'
 import { sendStream, signalOf } from './stream.ts'
 import type { Tokens } from './tokens.ts'
@@ -99,9 +101,19 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.addHook('onListen', async () => parts.series.start())
   app.addHook('onClose', () => parts.series.stop())
   for (const names of endpointsByRoute()) addRoute(app, names, options, parts)
-  const document = openApiDocument(options.version)
-  app.get('/api/openapi.json', () => document)
+  addReference(app, options.version)
   return app
+}
+
+/** The OpenAPI document and its page. They show nothing of the store, so that everybody may see them. */
+function addReference(app: FastifyInstance, version: string): void {
+  const document = openApiDocument(version)
+  const page = renderReference(document)
+  app.get('/api/openapi.json', () => document)
+  app.get('/reference', (_, reply) => reply.type('text/html; charset=utf-8').send(page))
+  app.get('/reference.css', (_, reply) =>
+    reply.type('text/css; charset=utf-8').send(referenceStyle),
+  )
 }
 
 /** What handlers use besides the queue. The same for all requests. */
