@@ -4,7 +4,7 @@ import { createClient, type Client } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { Idempotency } from '../../src/server/idempotency.ts'
-import { createServer } from '../../src/server/server.ts'
+import { createServer, type ServerOptions } from '../../src/server/server.ts'
 import { Tokens, type NewToken } from '../../src/server/tokens.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
@@ -27,7 +27,10 @@ export interface TestServer {
   close(): Promise<void>
 }
 
-export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
+export async function aServer(
+  options: QueueOptions = {},
+  more: Partial<ServerOptions> = {},
+): Promise<TestServer> {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const dlq = await DeadLetterQueue.open(store, { clock, ...options })
@@ -35,7 +38,15 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
   const errors: unknown[] = []
   const idempotency = new Idempotency(store, clock)
   const onError = (error: unknown): unknown => errors.push(error)
-  const app = createServer({ dlq, tokens, idempotency, clock, version: '0', onError })
+  const app = createServer({
+    dlq,
+    tokens,
+    idempotency,
+    clock,
+    version: '0',
+    onError,
+    ...more,
+  })
   checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {

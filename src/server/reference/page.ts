@@ -92,7 +92,7 @@ function renderContents(byTag: ReadonlyMap<string, readonly Route[]>): string {
       ({ operation }) =>
         `<li><a href="#${operation.operationId}">${escapeHtml(operation.operationId)}</a></li>`,
     )
-    return `<li><a href="#${anchorOf(tag)}">${escapeHtml(tag)}</a><ul>${items.join('')}</ul></li>`
+    return `<li><a href="#tag-${anchorOf(tag)}">${escapeHtml(tag)}</a><ul>${items.join('')}</ul></li>`
   })
   return `<nav aria-label="Contents"><ul>${tags.join('\n')}<li><a href="#schemas">Schemas</a></li></ul></nav>`
 }
@@ -118,7 +118,7 @@ function renderTag(
 ): string {
   const operations = routes.map((route) => renderOperation(route, schemas))
   return `<section>
-<h2 id="${anchorOf(tag)}">${escapeHtml(tag)}</h2>
+<h2 id="tag-${anchorOf(tag)}">${escapeHtml(tag)}</h2>
 ${operations.join('\n')}
 </section>`
 }
