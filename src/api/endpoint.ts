@@ -84,6 +84,11 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
    * Idempotency-Key.
    */
   secret?: boolean
+  /**
+   * True: the request adds a letter, and adds it once however often it runs with the same id for
+   * it. With an Idempotency-Key it has that id, so that it can run again when its server died.
+   */
+  repeatable?: boolean
 }
 
 /** The keys of the input that the path has. */

@@ -15,6 +15,7 @@ import { systemEndpoints } from './endpoints/system.ts'
 import { tokenEndpoints } from './endpoints/tokens.ts'
 import { transferEndpoints } from './endpoints/transfer.ts'
 import { viewEndpoints } from './endpoints/views.ts'
+import { workerEndpoints } from './endpoints/workers.ts'
 
 /** All endpoints. A route that is not here does not exist. */
 export const endpoints = {
@@ -32,6 +33,7 @@ export const endpoints = {
   ...auditEndpoints,
   ...eventEndpoints,
   ...sessionEndpoints,
+  ...workerEndpoints,
   ...systemEndpoints,
 }
 

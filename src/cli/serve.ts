@@ -2,11 +2,13 @@ import { mkdirSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
-import { systemClock } from '../clock/clock.ts'
+import { parseDuration } from '../check/units.ts'
+import { sleep, systemClock } from '../clock/clock.ts'
 import { loadConfig, type Config } from '../config/load.ts'
 import type { ServerSettings } from '../config/server.ts'
 import { RedriveError } from '../errors.ts'
 import { logRequests } from '../observers/log.ts'
+import { closeServer } from '../server/close-server.ts'
 import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
 import { OneTimeCodes } from '../server/sign-in/one-time-codes.ts'
@@ -18,14 +20,15 @@ import {
   createMetrics,
   openConfiguredQueue,
   readPort,
-  readVersion,
   waitForSignal,
 } from './configured-queue.ts'
 import { demoOptions } from './demo/demo.ts'
+import { checkDemoStore, demoStore } from './demo/demo-store.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
 import { openPipeline } from './open-pipeline.ts'
 import { stoppedExit } from './stop-on-signal.ts'
+import { readVersion } from './version.ts'
 
 export interface ServeOptions extends ConfigOptions {
   host?: string
@@ -35,59 +38,68 @@ export interface ServeOptions extends ConfigOptions {
   pipeline?: string
   /** URL of the Kafka of the pipeline, if its graphs do not have it. */
   kafka?: string
+  stopDelay?: string
 }
 
 const defaultHost = '127.0.0.1'
 const defaultPort = 7400
-/** Never the store of REDRIVE_STORE, which may be in production. */
-const demoStore = 'sqlite:.redrive/demo.db'
+const maxStopDelayMs = 600_000
 
 /** Serves until a signal. */
 export async function serve(options: ServeOptions): Promise<void> {
+  const stopDelayMs = readStopDelay(options.stopDelay)
   const config = configOf(options)
   const { server: settings } = config
   const host = options.host ?? settings.host ?? defaultHost
   const port =
     options.port === undefined ? (settings.port ?? defaultPort) : readPort(options.port, '--port')
-  // On a terminal, a line for every event would push the address and the token away.
+  // On a terminal, a line for every event would push the address and the token away. In the demo,
+  // failures are no news.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
+  const events = process.stdout.isTTY && options.demo ? createLogger('silent') : logger
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
   const pipeline = await pipelineOf(options)
   const { metrics, measured } = createMetrics(logger)
-  const { dlq, abort, close } = await openConfiguredQueue(config, logger, { ...extra, ...measured })
+  const { dlq, abort, close } = await openConfiguredQueue(config, events, { ...extra, ...measured })
+  const version = readVersion()
+  dlq.describeProcess({ kind: 'server', version })
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
     const token = await checkAccessTo(host, tokens, settings, options)
     const codes = new OneTimeCodes(systemClock)
+    const stopping = new AbortController()
     const app = createServer({
       dlq,
       tokens,
       codes,
       idempotency: new Idempotency(dlq.store, systemClock),
       clock: systemClock,
-      version: readVersion(),
+      version,
       settings,
       effectiveSettings: hideSettingSecrets(config.settings),
       ...(pipeline ? { pipeline } : {}),
       metrics,
+      stopping: stopping.signal,
       onAnswer: logRequests(logger),
       onError: (error, route, requestId) =>
         logger.error({ err: error, route, requestId }, 'request failed'),
     })
-    const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined
+    if (traffic) await checkDemoStore(dlq.store, traffic.queues, config.store)
     const firstSignal = waitForSignal(abort)
     const url = await app.listen({ host, port }).catch((error: unknown) => {
       throw explainListenError(error, host, port)
     })
     dlq.start()
-    const running = traffic?.run(ending.signal)
+    const running = traffic?.run(stopping.signal)
     const page = token === undefined ? url : `${url}/#code=${codes.create(admin)}`
     announce({ logger, url, page, token, store: config.store })
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
-    ending.abort()
-    await Promise.all([app.close(), pipeline?.close(), running])
+    if (process.stdout.isTTY) process.stdout.write('\nStopping …\n')
+    stopping.abort()
+    const closed = sleep(systemClock, stopDelayMs).then(() => closeServer(app, systemClock))
+    await Promise.all([closed, dlq.stop(), pipeline?.close(), running])
     if (signal === 'SIGINT') process.exitCode = stoppedExit
     logger.info('server stopped')
   } finally {
@@ -112,6 +124,15 @@ function configOf(options: ServeOptions): Config {
   const file = fileOf(config.store)
   if (demo && file !== undefined) mkdirSync(dirname(file), { recursive: true })
   return demo ? { ...config, handlers: new Map() } : config
+}
+
+function readStopDelay(text = '0s'): number {
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms <= maxStopDelayMs) return ms
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `--stop-delay must be a duration of at most 10m, such as 5s, got "${text}"`,
+  )
 }
 
 /**
@@ -165,6 +186,7 @@ function announce({
 }: {
   logger: Logger
   url: string
+  /** The address of the web page, which signs in a browser if it has a code. */
   page: string
   token: string | undefined
   store: string

@@ -39,6 +39,7 @@ export async function once(
   const { method, url, headers, body } = request
   const begun = await idempotency.begin({
     key: String(key),
+    isRepeatable: endpoint.repeatable ?? false,
     caller: context.caller,
     parts: [
       method,
@@ -53,6 +54,7 @@ export async function once(
   })
   if (begun.kind === 'done') return show(begun.response, context)
   const { run } = begun
+  context.newId = run.newId
   let result: Result
   try {
     result = await act()

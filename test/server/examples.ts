@@ -222,6 +222,11 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   resumeQueue: { input: () => ({ queue }) },
 
   listAlerts: nothing,
+  listAlertHistory: nothing,
+  listAlertDeliveries: nothing,
+  // No alert is raised and there is no target: the calls pass all checks of the server.
+  acknowledgeAlert: { input: () => ({ name: 'nearly-full', note: 'known' }), allowed: 404 },
+  testAlertTarget: { input: () => ({ target: 'team' }), allowed: 404 },
   getHealth: nothing,
   getMetrics: nothing,
   scrapeMetrics: nothing,
@@ -243,6 +248,13 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listAudit: nothing,
   verifyAudit: nothing,
 
+  listWorkers: {
+    input: async ({ store, clock }) => {
+      const seenAt = new Date(clock.now()).toISOString()
+      await store.records.put('worker', 'busy', { queues: [queue], seenAt, sweepMs: 5000 })
+      return {}
+    },
+  },
   watchEvents: {
     input: async (server) => {
       await aLetter(server)

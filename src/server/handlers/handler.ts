@@ -47,6 +47,11 @@ export interface Context extends Shared {
   action: BulkAction
   /** The saved view of the input, for endpoints whose bounds are `view`. */
   view: SavedView
+  /**
+   * The id of a letter that the request adds: the same whenever it is sent with its Idempotency-Key.
+   * Undefined: any.
+   */
+  newId: string | undefined
   /** The version that the letter or the saved view of the input must still have. Undefined: any. */
   ifVersion: number | undefined
   /** The body, for endpoints whose body is lines. */

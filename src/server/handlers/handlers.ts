@@ -14,6 +14,7 @@ import { systemHandlers } from './system.ts'
 import { tokenHandlers } from './tokens.ts'
 import { transferHandlers } from './transfer.ts'
 import { viewHandlers } from './views.ts'
+import { workerHandlers } from './workers.ts'
 
 /** The handler of each endpoint. */
 export const handlers: Handlers = {
@@ -31,5 +32,6 @@ export const handlers: Handlers = {
   ...auditHandlers,
   ...sessionHandlers,
   ...eventHandlers,
+  ...workerHandlers,
   ...systemHandlers,
 }

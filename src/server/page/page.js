@@ -65,7 +65,7 @@ function countsCell(counts) {
   const parts = states
     .filter((state) => counts[state] > 0)
     .map((state) => element('span', state, `${counts[state].toLocaleString('en')} ${state}`))
-  return element('td', 'long row', ...parts)
+  return element('td', 'long', element('div', 'row', ...parts))
 }
 
 function showLetters(letters) {
