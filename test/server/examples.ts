@@ -266,6 +266,7 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
     input: ({ codes }) => ({ code: codes.create(callerOf({ name: 'mia', role: 'viewer' })) }),
   },
   getCaller: nothing,
+  getSignInMethods: nothing,
   endSession: nothing,
 
   getLiveness: nothing,
