@@ -132,6 +132,7 @@ describe('tests', () => {
       'test/docs/',
       'test/exit/',
       'test/faults/',
+      'test/load/',
       'test/package/',
       'test/servers/',
     ]

@@ -34,6 +34,12 @@ export interface CallOptions {
   lines?: Iterable<string> | AsyncIterable<string>
 }
 
+/**
+ * Requests with a session cookie need this header, which other sites cannot send. The cookie alone
+ * is worth nothing.
+ */
+export const csrfHeader = 'x-redrive-csrf'
+
 /** Whether an input has no required keys. An empty input has the key type string. */
 type CanBeEmpty<T> = string extends keyof T ? true : Partial<T> extends T ? true : false
 
@@ -55,7 +61,8 @@ export function createClient(options: ClientOptions): Client {
     const response = (more: CallOptions = {}): Promise<Response> =>
       send(endpoint, input ?? {}, options, { ...callOptions, ...more })
     if (endpoint.stream === 'events') return readEvents(response, callOptions ?? {})
-    return endpoint.stream ? readLines(response) : response().then((one) => one.json())
+    if (endpoint.stream) return readLines(response)
+    return response().then((one) => (endpoint.text ? one.text() : one.json()))
   }
   return Object.fromEntries(endpointNames.map((name) => [name, call(name)])) as unknown as Client
 }
@@ -78,10 +85,8 @@ async function send(
     method: endpoint.method,
     headers: {
       accept: responseType(endpoint),
-      // Other sites cannot send this header, so that a session cookie alone is worth nothing.
-      'x-redrive': '1',
       ...(type === undefined ? {} : { 'content-type': type }),
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(token === undefined ? { [csrfHeader]: '1' } : { authorization: `Bearer ${token}` }),
       ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
       ...(ifVersion === undefined ? {} : { 'if-match': `"${ifVersion}"` }),

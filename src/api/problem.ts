@@ -12,6 +12,8 @@ export const problemSchema = z
     code: z.string(),
     /** Whether the same request can succeed later. */
     retry: z.boolean(),
+    /** The `x-request-id` of the response. The log of the server has it, too. */
+    requestId: z.string().exactOptional(),
   })
   .meta({ id: 'Problem' })
 export type Problem = z.infer<typeof problemSchema>

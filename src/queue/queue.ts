@@ -77,6 +77,15 @@ export class DeadLetterQueue extends QueueActions {
   }
 
   /**
+   * Stores some failures in one write. Resolves with the outcome of each, in the same order: one
+   * that cannot be stored does not stop the others.
+   */
+  async enqueueEach(failures: readonly Enqueued[]): Promise<PromiseSettledResult<DeadLetter>[]> {
+    this.#checkOpen()
+    return this.parts.capturer.captureEach(failures, enqueuedCapture)
+  }
+
+  /**
    * Wraps a function: its failures are stored, and retried by calling it again with the same input.
    * The original error is rethrown once the letter is stored; with `rethrow: false` the call then
    * resolves with undefined. The function gets `run` in every call; `run.idempotencyKey` is the
@@ -164,13 +173,15 @@ export class DeadLetterQueue extends QueueActions {
    */
   start(): void {
     this.#checkOpen()
-    const { settings, redelivery, sweeper, heartbeats, bulkRunner, alerts } = this.parts
+    const { settings, redelivery, sweeper, heartbeats, bulkRunner, alertMonitor, outbox } =
+      this.parts
     if (settings.redeliver) {
       redelivery.start()
       sweeper.start()
     } else heartbeats.start()
     bulkRunner.start()
-    alerts?.start()
+    alertMonitor?.start()
+    outbox.start()
   }
 
   /** Sets what the list of workers says about this process. Call it before `start`. */
@@ -185,10 +196,12 @@ export class DeadLetterQueue extends QueueActions {
    */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     checkKeys('stop options', options, ['drainMs'])
-    const { redelivery, sweeper, heartbeats, bulkRunner, alerts, groupTracker } = this.parts
+    const { redelivery, sweeper, heartbeats, bulkRunner, alertMonitor } = this.parts
+    const { outbox, groupTracker } = this.parts
     const drained = redelivery.stop(options.drainMs ?? 10_000)
-    const stopped = [sweeper.stop(), heartbeats.stop(), bulkRunner.stop(), alerts?.stop()]
+    const stopped = [sweeper.stop(), heartbeats.stop(), bulkRunner.stop(), alertMonitor?.stop()]
     await Promise.all([drained, ...stopped])
+    await outbox.stop()
     await groupTracker.stop()
   }
 

@@ -1,5 +1,6 @@
 import type { systemEndpoints } from '../../api/endpoints/system.ts'
 import { RedriveError } from '../../errors.ts'
+import type { Json } from '../../letter/letter.ts'
 import type { Handlers } from './handler.ts'
 
 export const systemHandlers: Handlers<keyof typeof systemEndpoints> = {
@@ -12,18 +13,10 @@ export const systemHandlers: Handlers<keyof typeof systemEndpoints> = {
     throw new RedriveError('STORE_UNAVAILABLE', 'the store is unreachable or cannot write')
   },
 
-  getCaller(_, { caller }) {
-    const { name, role, permissions, scope } = caller
-    return {
-      name,
-      ...(role === undefined ? {} : { role }),
-      permissions: [...permissions],
-      ...(scope.queues ? { queues: [...scope.queues] } : {}),
-      ...(scope.tenants ? { tenants: [...scope.tenants] } : {}),
-    }
-  },
-
   getStatistics: (_, { dlq }) => dlq.stats(),
+
+  getSettings: (_, { settings }) =>
+    settings.map(({ value, ...rest }) => ({ ...rest, value: value as Json })),
 
   async listPausedQueues(_, { dlq, caller }) {
     const { queues } = caller.scope
