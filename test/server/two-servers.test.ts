@@ -175,6 +175,28 @@ describe.each(stores)('two servers on one %s', (_, missing, placeOf) => {
   )
 
   it.skipIf(missing)(
+    'share sessions',
+    async () => {
+      const json = { 'content-type': 'application/json', 'x-redrive-csrf': '1' }
+      const body = JSON.stringify({ token })
+      const created = await fetch(`${one.url}/api/session`, { method: 'POST', headers: json, body })
+      expect(created.status).toBe(201)
+      const [cookie] = created.headers.getSetCookie()[0]!.split(';')
+      const headers = { cookie: cookie!, 'x-redrive-csrf': '1' }
+      const seen = await fetch(`${other.url}/api/session`, { headers })
+      expect(await seen.json()).toMatchObject({ name: 'mia' })
+      const stream = await fetch(`${other.url}/api/events`, { headers: { cookie: cookie! } })
+      expect(stream.status).toBe(200)
+      const ended = await fetch(`${one.url}/api/session`, { method: 'DELETE', headers })
+      expect(await ended.json()).toEqual({ ended: true })
+      expect((await fetch(`${other.url}/api/session`, { headers })).status).toBe(401)
+      // The stream of an ended session ends as well.
+      expect(await stream.text()).toContain('event: ready')
+    },
+    limitMs,
+  )
+
+  it.skipIf(missing)(
     'continue the bulk action of a server that was killed, and act on each letter once',
     async () => {
       const count = 1200
