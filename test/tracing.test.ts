@@ -309,7 +309,10 @@ describe('with an SDK', () => {
     })
     afterEach(() => server.close())
 
-    const call = async (path: string, init: RequestInit = {}): Promise<Response> => {
+    const call = async (
+      path: string,
+      init: RequestInit & { headers?: Record<string, string> } = {},
+    ): Promise<Response> => {
       const headers = { authorization: `Bearer ${await server.token()}`, ...init.headers }
       return fetch(`${server.url}${path}`, { ...init, headers })
     }

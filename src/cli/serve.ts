@@ -23,12 +23,16 @@ import {
 import { demoOptions } from './demo/demo.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
+import { openPipelineMetrics } from './pipeline-cluster.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 
 export interface ServeOptions extends ConfigOptions {
   host?: string
   port?: string
   demo?: boolean
+  /** YAML file with the graphs of pipelines whose dead records are measured. */
+  pipeline?: string
+  kafka?: string
 }
 
 const defaultHost = '127.0.0.1'
@@ -45,6 +49,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
   const { metrics, measured } = createMetrics(logger)
+  const pipeline = await openPipeline(options, logger)
+  if (pipeline) metrics.include(pipeline.text)
   const { dlq, abort, close } = await openConfiguredQueue(config, logger, { ...extra, ...measured })
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
@@ -76,7 +82,18 @@ export async function serve(options: ServeOptions): Promise<void> {
     logger.info('server stopped')
   } finally {
     await close()
+    await pipeline?.close()
   }
+}
+
+async function openPipeline(
+  { pipeline: config, kafka }: ServeOptions,
+  logger: Logger,
+): Promise<Awaited<ReturnType<typeof openPipelineMetrics>> | undefined> {
+  if (config === undefined) return undefined
+  return openPipelineMetrics({ config, ...(kafka === undefined ? {} : { kafka }) }, (error) =>
+    logger.error({ error }, 'the dead records of a pipeline could not be counted'),
+  )
 }
 
 /** The demo has a store of its own, unless one is given. */

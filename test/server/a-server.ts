@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { createClient, type Client } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { PrometheusMetrics } from '../../src/observers/metrics/metrics.ts'
 import { Idempotency } from '../../src/server/idempotency.ts'
 import { createServer } from '../../src/server/server.ts'
 import { Tokens, type NewToken } from '../../src/server/tokens.ts'
@@ -19,6 +20,7 @@ export interface TestServer {
   store: Store
   clock: FakeClock
   tokens: Tokens
+  metrics: PrometheusMetrics
   /** Unexpected errors. A test that ends with one has found a bug. */
   errors: unknown[]
   /** A client with a new token. Default: an admin. */
@@ -35,7 +37,8 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
   const errors: unknown[] = []
   const idempotency = new Idempotency(store, clock)
   const onError = (error: unknown): unknown => errors.push(error)
-  const app = createServer({ dlq, tokens, idempotency, clock, version: '0', onError })
+  const metrics = new PrometheusMetrics({ process: false, clock })
+  const app = createServer({ dlq, tokens, idempotency, clock, version: '0', metrics, onError })
   checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {
@@ -50,6 +53,7 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
     store,
     clock,
     tokens,
+    metrics,
     errors,
     token,
     client: async (given) => createClient({ url, token: await token(given) }),

@@ -1,7 +1,5 @@
 import type { Command } from 'commander'
-import { readTextFile } from '../../config/read-file.ts'
 import { systemClock } from '../../clock/clock.ts'
-import { needing } from '../../connect/store.ts'
 import { RedriveError } from '../../errors.ts'
 import type { Cluster } from '../../backends/kafka/cluster.ts'
 import { toMs, toTimestamp, type Timestamp } from '../../letter/time.ts'
@@ -12,6 +10,7 @@ import type { NodeSettings } from '../../pipeline/graph/settings.ts'
 import type { DeadPlace, NodeDepth } from '../../pipeline/metrics/depth.ts'
 import { collect } from '../filter.ts'
 import type { GlobalOptions } from '../open.ts'
+import { loadWithKafka, openCluster, type GraphOptions } from '../pipeline-cluster.ts'
 import {
   formatCount,
   truncate,
@@ -44,10 +43,7 @@ Examples:
   redrive pipeline status --config graph.yaml
   redrive pipeline status --config graph.yaml --json | jq '.[].depth'`
 
-interface PipelineOptions extends GlobalOptions {
-  config: string
-  kafka?: string
-}
+interface PipelineOptions extends GlobalOptions, GraphOptions {}
 
 interface ReplayCommandOptions extends PipelineOptions {
   filter?: string[]
@@ -273,36 +269,6 @@ export function formatStatus(rows: readonly StatusRow[], nowMs: number, width: n
     problem === undefined ? [] : [truncate(`${escapeLine(name)}: ${escapeLine(problem)}`, width)],
   )
   return [...lines, ...problems]
-}
-
-const loadWithKafka = <T>(load: () => Promise<T>): Promise<T> =>
-  needing('@platformatic/kafka', load, 'command')
-
-async function openCluster({ config, kafka }: PipelineOptions): Promise<{
-  graphs: Graphs
-  cluster: Cluster
-}> {
-  const [{ readGraphs }, { Cluster: ClusterClass }] = await loadWithKafka(() =>
-    Promise.all([
-      import('../../pipeline/graph/graph.ts'),
-      import('../../backends/kafka/cluster.ts'),
-    ]),
-  )
-  const graphs = readGraphs(readGraphFile(config), config)
-  const url = kafka ?? graphs.kafka
-  if (url === undefined)
-    throw new RedriveError('INVALID_INPUT', `${config} has no kafka URL: give it with --kafka`)
-  const settings = { url, clock: systemClock, timeoutMs: 10_000, clientId: 'redrive-cli' }
-  return { graphs, cluster: new ClusterClass(settings) }
-}
-
-function readGraphFile(file: string): string {
-  try {
-    return readTextFile(file)
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new RedriveError('INVALID_INPUT', `--config cannot be read: ${why}`, { cause })
-  }
 }
 
 function findNode({ nodes }: Graphs, wanted: string): NodeSettings {

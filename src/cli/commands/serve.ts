@@ -18,6 +18,8 @@ export function addServe(program: Command): void {
     .description('serve the admin API, and redeliver letters')
     .option('--host <address>', 'the address to listen on; default: 127.0.0.1')
     .option('--port <number>', 'the port to listen on; default: 7400; 0: any free port')
+    .option('--pipeline <file>', 'YAML file with graphs: /metrics has their dead records')
+    .option('--kafka <url>', 'URL of Kafka, if the graphs do not have it')
     .option('--demo', 'make failing calls on a store of its own, to look at')
     .addHelpText('after', examples)
     .action(async (_, self: Command) => {
