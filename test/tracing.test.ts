@@ -311,10 +311,10 @@ describe('with an SDK', () => {
 
     const call = async (
       path: string,
-      init: RequestInit & { headers?: Record<string, string> } = {},
+      { headers = {}, ...init }: { method?: string; body?: string; headers?: object } = {},
     ): Promise<Response> => {
-      const headers = { authorization: `Bearer ${await server.token()}`, ...init.headers }
-      return fetch(`${server.url}${path}`, { ...init, headers })
+      const authorization = `Bearer ${await server.token()}`
+      return fetch(`${server.url}${path}`, { ...init, headers: { authorization, ...headers } })
     }
 
     it('continues the trace of its traceparent, and joins the capture that it makes', async () => {

@@ -25,6 +25,7 @@ interface Dashboard {
   panels: Panel[]
 }
 const dashboard = JSON.parse(read('grafana/redrive.json')) as Dashboard
+const { __inputs: inputs } = dashboard
 
 /** The queries of the dashboard, with values for the variables of Grafana. */
 const panelQueries = dashboard.panels.flatMap(({ title, targets = [] }) =>
@@ -180,7 +181,7 @@ describe('the alerts', () => {
 
 describe('the dashboard', () => {
   it('reads from the data source that Grafana asks for', () => {
-    expect(dashboard.__inputs.map(({ name }) => name)).toEqual(['DS_PROMETHEUS'])
+    expect(inputs.map(({ name }) => name)).toEqual(['DS_PROMETHEUS'])
     const sources = dashboard.panels
       .filter(({ type }) => type !== 'row')
       .flatMap(({ datasource, targets = [] }) => [
