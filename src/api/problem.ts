@@ -19,3 +19,14 @@ export const problemSchema = z
 export type Problem = z.infer<typeof problemSchema>
 
 export const problemType = 'application/problem+json'
+
+/** An error response of the server. */
+export class ProblemError extends Error {
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    super(problem.detail)
+    this.name = 'ProblemError'
+    this.problem = problem
+  }
+}

@@ -71,10 +71,14 @@ export class Bulk {
     return this.#records.list(limit)
   }
 
-  /** Actions that have begun and have not ended, at most `limit`. */
-  async active(limit: number): Promise<BulkAction[]> {
-    checkLimit(limit, 0)
-    return this.#records.active(limit)
+  /** The actions that workers run, or would run if they were not paused or stopped. */
+  async active(): Promise<BulkAction[]> {
+    return this.#records.byIds(await this.#records.activeIds())
+  }
+
+  /** The actions that exist of these. */
+  byIds(ids: readonly string[]): Promise<BulkAction[]> {
+    return this.#records.byIds(ids)
   }
 
   /** Approves a plan that needs a second person. The first approval stays. */

@@ -73,14 +73,14 @@ export class BulkRecords {
     return all.toReversed().slice(0, limit)
   }
 
-  /** Active actions. One that this process cannot decrypt is left out. */
-  async active(limit: number): Promise<BulkAction[]> {
-    const ids = (await this.activeIds()).slice(0, limit)
+  /** The actions that exist of these. */
+  async byIds(ids: readonly string[]): Promise<BulkAction[]> {
     if (ids.length === 0) return []
     const records = await this.#records.list(kinds.action, { ids })
+    // An action that this process cannot decrypt is left out.
     return records
       .filter(({ value }) => !readSealed(value))
-      .map((record) => toShown(actionOf(record).action))
+      .map((one) => toShown(actionOf(one).action))
   }
 
   /** All actions, the oldest first. */

@@ -165,24 +165,61 @@ export class Capturer {
    * error is thrown.
    */
   async #captureChunk(letters: DeadLetter[], stored: string[]): Promise<string[]> {
-    const results = await this.#options.store.add(letters, this.#options.capacity)
-    const ids: string[] = []
-    let firstError: unknown
+    const outcomes = await this.#addAll(letters)
+    const ids = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []))
+    const failed = outcomes.find(({ status }) => status === 'rejected')
+    if (!failed) return ids
+    stored.push(...ids)
+    throw (failed as PromiseRejectedResult).reason
+  }
+
+  /**
+   * Captures some failures in one write. Resolves with the outcome of each, in the given order: one
+   * that cannot be stored does not stop the others.
+   */
+  async captureEach<T>(
+    failures: readonly T[],
+    read: (failure: T) => Captured,
+  ): Promise<PromiseSettledResult<DeadLetter>[]> {
+    const outcomes: PromiseSettledResult<DeadLetter>[] = []
+    const letters: DeadLetter[] = []
+    const positions: number[] = []
+    for (const [position, failure] of failures.entries()) {
+      try {
+        const captured = rejectClient(read(failure))
+        this.#checkEnabled(captured.queue)
+        letters.push(this.#letterOf(captured))
+        positions.push(position)
+      } catch (reason) {
+        outcomes[position] = { status: 'rejected', reason }
+      }
+    }
+    for (const [index, outcome] of (await this.#addAll(letters)).entries())
+      outcomes[positions[index]!] = outcome
+    return outcomes
+  }
+
+  async #addAll(letters: readonly DeadLetter[]): Promise<PromiseSettledResult<DeadLetter>[]> {
+    const outcomes: PromiseSettledResult<DeadLetter>[] = []
+    let results: AddResult[]
+    try {
+      results = await this.#options.store.add(letters, this.#options.capacity)
+    } catch (reason) {
+      return letters.map(() => ({ status: 'rejected', reason }))
+    }
     for (const [index, letter] of letters.entries()) {
       const result = results[index]!
       try {
-        const stored =
+        const value =
           result.kind === 'added'
             ? this.#reportAdded(letter, result)
             : await this.#report(letter, result)
-        ids.push(stored.id)
-      } catch (error) {
-        firstError ??= error
+        outcomes.push({ status: 'fulfilled', value })
+      } catch (reason) {
+        outcomes.push({ status: 'rejected', reason })
       }
     }
-    if (firstError === undefined) return ids
-    stored.push(...ids)
-    throw firstError
+    return outcomes
   }
 
   #letterOf(captured: Captured): DeadLetter {

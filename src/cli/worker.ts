@@ -11,6 +11,7 @@ import {
 } from './configured-queue.ts'
 import { hideSecrets, type ConfigOptions } from './open.ts'
 import { stoppedExit } from './stop-on-signal.ts'
+import { readVersion } from './version.ts'
 
 export interface WorkerOptions extends ConfigOptions {
   metricsPort?: string
@@ -58,6 +59,7 @@ async function run(
   const { metrics, measured } = createMetrics(logger)
   const extra = metricsPort === undefined ? {} : measured
   const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
+  dlq.describeProcess({ kind: 'worker', version: readVersion() })
   const firstSignal = waitForSignal(abort)
   const text = (): Promise<string> => metrics.watch(dlq).text()
   let server: MetricsServer | undefined

@@ -20,6 +20,8 @@ import {
 import type { Chunks } from '../transfer/lines/split.ts'
 import { exportOperationFile } from '../transfer/operation-file/export.ts'
 import { importOperationFile, type ImportReport } from '../transfer/operation-file/import.ts'
+import type { TargetTest } from '../observers/alerts/alerts.ts'
+import type { Alert } from '../policy/alert-rule.ts'
 import type { KeyRotation, RotateOptions } from '../store.ts'
 import { noEncryption } from './inspection.ts'
 import { LetterActions } from './letter-actions.ts'
@@ -126,9 +128,14 @@ export class QueueActions extends LetterActions {
     return this.parts.bulk.list(limit)
   }
 
-  /** Bulk actions that have begun and have not ended. */
-  activeBulkActions(limit = 100): Promise<BulkAction[]> {
-    return this.parts.bulk.active(limit)
+  /** The bulk actions that run now. */
+  activeBulkActions(): Promise<BulkAction[]> {
+    return this.parts.bulk.active()
+  }
+
+  /** The bulk actions with these ids. Unknown ids are left out. */
+  bulkActionsById(ids: readonly string[]): Promise<BulkAction[]> {
+    return this.parts.bulk.byIds(ids)
   }
 
   // queues
@@ -251,6 +258,22 @@ export class QueueActions extends LetterActions {
   /** Undoes the merge of this fingerprint. */
   splitGroup(fingerprint: string, by: string): Promise<GroupDetail> {
     return this.#onGroup('group-split', fingerprint, by, (groups) => groups.split(fingerprint, by))
+  }
+
+  // alerts
+
+  /** Ends the reminders of a raised alert until it clears. */
+  acknowledgeAlert(name: string, by: string, note?: string): Promise<Alert> {
+    const what = { kind: 'alert', id: name } as const
+    return this.#audit({ action: 'alert-acknowledge', what, actor: by, reason: note }, () =>
+      this.parts.alerts.acknowledge(name, by, note),
+    )
+  }
+
+  /** Sends a test to a target of the option `notify`, and returns what it answered. */
+  testAlertTarget(target: string): Promise<TargetTest> {
+    const what = { kind: 'target', id: target } as const
+    return this.#audit({ action: 'alert-test', what }, () => this.parts.alerts.test(target))
   }
 
   // audit log

@@ -20,7 +20,7 @@ export interface TrackingOptions {
   /** What is known about the sender of a request. */
   senderOf: (
     request: FastifyRequest,
-  ) => { endpoint: string; caller: { name: string } | undefined } | undefined
+  ) => { endpoint: string; caller?: { name: string } | undefined } | undefined
   onAnswer: (request: TrackedRequest) => void
 }
 

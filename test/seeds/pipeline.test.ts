@@ -30,7 +30,7 @@ import {
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { PrometheusMetrics, startMetricsServer } from '../../src/observers/metrics/index.ts'
-import { openPipelineMetrics } from '../../src/cli/pipeline-cluster.ts'
+import { openPipeline } from '../../src/cli/open-pipeline.ts'
 import { redrive } from '../cli/run-cli.ts'
 import { aServer } from '../server/a-server.ts'
 import { listViolations, soak } from '../crash/pipeline/soak.ts'
@@ -606,9 +606,9 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       await waitForEvents('dead-lettered', 2)
       const config = join(folder, 'graph.yaml')
       writeFileSync(config, JSON.stringify(graphs()))
-      const pipeline = await openPipelineMetrics({ config, kafka: url }, () => {})
+      const pipeline = await openPipeline({ option: '--pipeline', file: config, kafka: url })
       const server = await aServer()
-      server.metrics.include(pipeline.text)
+      server.metrics.include(() => pipeline.metrics())
       const client = await server.client()
       await expect.poll(() => client.scrapeMetrics()).toMatch(dead('depth'))
       await server.close()

@@ -5,8 +5,10 @@ import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { PrometheusMetrics } from '../../src/observers/metrics/metrics.ts'
 import { Idempotency } from '../../src/server/idempotency.ts'
+import { OneTimeCodes } from '../../src/server/sign-in/one-time-codes.ts'
 import { createServer } from '../../src/server/server.ts'
 import { Tokens, type NewToken } from '../../src/server/tokens.ts'
+import type { ServerSettings } from '../../src/config/server.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import type { Store } from '../../src/store.ts'
@@ -21,6 +23,7 @@ export interface TestServer {
   clock: FakeClock
   tokens: Tokens
   metrics: PrometheusMetrics
+  codes: OneTimeCodes
   /** Unexpected errors. A test that ends with one has found a bug. */
   errors: unknown[]
   /** A client with a new token. Default: an admin. */
@@ -29,7 +32,10 @@ export interface TestServer {
   close(): Promise<void>
 }
 
-export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
+export async function aServer(
+  options: QueueOptions = {},
+  settings: ServerSettings = {},
+): Promise<TestServer> {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const dlq = await DeadLetterQueue.open(store, { clock, ...options })
@@ -37,8 +43,20 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
   const errors: unknown[] = []
   const idempotency = new Idempotency(store, clock)
   const onError = (error: unknown): unknown => errors.push(error)
+  const codes = new OneTimeCodes(clock)
+  const version = '0'
   const metrics = new PrometheusMetrics({ process: false, clock })
-  const app = createServer({ dlq, tokens, idempotency, clock, version: '0', metrics, onError })
+  const app = createServer({
+    dlq,
+    tokens,
+    codes,
+    idempotency,
+    clock,
+    version,
+    settings,
+    metrics,
+    onError,
+  })
   checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {
@@ -54,6 +72,7 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
     clock,
     tokens,
     metrics,
+    codes,
     errors,
     token,
     client: async (given) => createClient({ url, token: await token(given) }),
@@ -96,10 +115,11 @@ function checkOutputs(app: FastifyInstance): void {
 export function withServerInEachTest(
   onStart: (server: TestServer) => unknown,
   options: QueueOptions = {},
+  settings: ServerSettings = {},
 ): void {
   let server: TestServer
   beforeEach(async () => {
-    server = await aServer(options)
+    server = await aServer(options, settings)
     await onStart(server)
   })
   afterEach(async () => {

@@ -5,7 +5,7 @@ import type { BulkAction } from '../../letter/bulk-action.ts'
 import { isOpen, states, type State } from '../../letter/letter.ts'
 import type { LetterQuery } from '../../letter/query.ts'
 import { toMs, type Timestamp } from '../../letter/time.ts'
-import type { Alert } from '../../policy/alerts.ts'
+import type { Alert } from '../../policy/alert-rule.ts'
 import type { SpoolStatus, Store, Total } from '../../store.ts'
 import { letterQueueName } from './handled-letter.ts'
 import type { LabelValues } from './label-values.ts'
@@ -24,7 +24,7 @@ export interface ScrapedQueue {
     alerts: readonly Alert[]
     pausedQueues: readonly unknown[]
   }>
-  activeBulkActions(limit?: number): Promise<BulkAction[]>
+  activeBulkActions(): Promise<BulkAction[]>
 }
 
 export interface StoreValues {
