@@ -6,6 +6,7 @@ import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { PrometheusMetrics } from '../../src/observers/metrics/metrics.ts'
 import { Idempotency } from '../../src/server/idempotency.ts'
 import { OneTimeCodes } from '../../src/server/sign-in/one-time-codes.ts'
+import type { ServerOptions } from '../../src/server/parts.ts'
 import { createServer } from '../../src/server/server.ts'
 import { Tokens, type NewToken } from '../../src/server/tokens.ts'
 import type { ServerSettings } from '../../src/config/server.ts'
@@ -35,6 +36,7 @@ export interface TestServer {
 export async function aServer(
   options: QueueOptions = {},
   settings: ServerSettings = {},
+  more: Partial<ServerOptions> = {},
 ): Promise<TestServer> {
   const clock = fakeClock()
   const store = memoryStore({ clock })
@@ -46,17 +48,8 @@ export async function aServer(
   const codes = new OneTimeCodes(clock)
   const version = '0'
   const metrics = new PrometheusMetrics({ process: false, clock })
-  const app = createServer({
-    dlq,
-    tokens,
-    codes,
-    idempotency,
-    clock,
-    version,
-    settings,
-    metrics,
-    onError,
-  })
+  const parts = { dlq, tokens, codes, idempotency, clock, version, settings, metrics, onError }
+  const app = createServer({ ...parts, ...more })
   checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {
