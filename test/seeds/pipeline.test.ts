@@ -29,7 +29,10 @@ import {
 } from '../../src/pipeline/proto/redrive/pipeline/v1/dlq_pb.ts'
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { PrometheusMetrics, startMetricsServer } from '../../src/observers/metrics/index.ts'
+import { openPipeline } from '../../src/cli/open-pipeline.ts'
 import { redrive } from '../cli/run-cli.ts'
+import { aServer } from '../server/a-server.ts'
 import { listViolations, soak } from '../crash/pipeline/soak.ts'
 import { pipelineBench, streamOf, type PipelineBench } from '../pipeline/pipeline-bench.ts'
 import { lacksPrivate } from '../servers/private.ts'
@@ -579,6 +582,38 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
         expect(execFileSync(promtool!, args, { cwd: rules, encoding: 'utf8' })).toContain('SUCCESS')
       },
     )
+  })
+
+  describe(clause('P7', 'served over HTTP'), () => {
+    const dead = (name: string): RegExp =>
+      new RegExp(`^pipestream_dlq_${name}\\{.*node_id="${node}".*\\} 2$`, 'm')
+
+    it('by the process that runs the nodes', async () => {
+      const pipeline = await startPipeline(failing({ status: 400 }))
+      await bench.put(input(), [{ value: streamOf('one') }, { value: streamOf('two') }])
+      await waitForEvents('dead-lettered', 2)
+      const metrics = new PrometheusMetrics().include(() => pipeline.metrics())
+      await using server = await startMetricsServer({ port: 0, text: () => metrics.text() })
+      const response = async (): Promise<string> =>
+        (await fetch(`http://127.0.0.1:${server.port}/metrics`)).text()
+      await expect.poll(response).toMatch(dead('depth'))
+      expect(await response()).toMatch(dead('messages_total'))
+    })
+
+    it('by the server, which measures the dead records of a graph', async () => {
+      await startPipeline(failing({ status: 400 }))
+      await bench.put(input(), [{ value: streamOf('one') }, { value: streamOf('two') }])
+      await waitForEvents('dead-lettered', 2)
+      const config = join(folder, 'graph.yaml')
+      writeFileSync(config, JSON.stringify(graphs()))
+      const pipeline = await openPipeline({ option: '--pipeline', file: config, kafka: url })
+      const server = await aServer()
+      server.metrics.include(() => pipeline.metrics())
+      const client = await server.client()
+      await expect.poll(() => client.scrapeMetrics()).toMatch(dead('depth'))
+      await server.close()
+      await pipeline.close()
+    })
   })
 
   describe(row('P8'), () => {

@@ -112,7 +112,7 @@ export const rows: readonly Row[] = [
     'M11',
     "metrics: the seed's seven names, emitted at the transition",
     "structured logs with the seed's fields",
-    open('exported (Prometheus, OpenTelemetry)', 'the server that serves them'),
+    'exported (Prometheus, OpenTelemetry)',
     'also when dead messages are kept as letters',
     'depth and age are reported without traffic',
     'the alert handler counts dlq.messages by source and error type',
@@ -364,7 +364,7 @@ export const rows: readonly Row[] = [
     'P7',
     'Prometheus metrics with node label',
     'the two alert rules of the seed, and they fire in a test',
-    open('served over HTTP', 'the server that serves them'),
+    'served over HTTP',
   ),
   define(
     'P8',
