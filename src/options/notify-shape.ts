@@ -14,7 +14,7 @@ const target = z.custom<Target>(
 
 /** Options of notifications. */
 export const notifyShape = {
-  notify: z.record(targetName, target).optional.optional(),
+  notify: z.record(targetName, target).optional(),
   baseUrl: z
     .string()
     .max(1000)
