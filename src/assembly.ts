@@ -28,6 +28,8 @@ import { ownOf, type Settings } from './options/options.ts'
 import { Policies } from './options/per-queue.ts'
 import { isAboutGroups } from './policy/alerts.ts'
 import type { Rule } from './policy/classify.ts'
+import { Heartbeats } from './redelivery/heartbeats.ts'
+import { createReport, type ProcessReport } from './redelivery/process-report.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
 import { Sweeper } from './redelivery/sweep/sweeper.ts'
 import { WorkerRegistry } from './redelivery/worker-registry.ts'
@@ -47,6 +49,9 @@ export interface Parts {
   pausedQueues: PausedQueues
   redelivery: Redelivery
   sweeper: Sweeper
+  heartbeats: Heartbeats
+  /** What this process reports about itself. `describeProcess` changes it. */
+  about: Pick<ProcessReport, 'kind' | 'version'>
   alertMonitor: AlertMonitor | undefined
   alerts: Alerts
   outbox: Outbox
@@ -89,7 +94,15 @@ export function assemble(
     rulesFor: policyFor,
     onStored: (letter) => groupTracker.add(letter),
   })
-  const registry = new WorkerRegistry({ store, clock, worker, sweepMs })
+  const about: Parts['about'] = { kind: 'program' }
+  const { redeliver } = settings
+  const report = createReport(
+    about,
+    redeliver ? settings.maxConcurrent : 0,
+    clock,
+    () => redelivery,
+  )
+  const registry = new WorkerRegistry({ store, clock, worker, sweepMs, redeliver, report })
   const pausedQueues = new PausedQueues({
     ...shared,
     pollMs: settings.pollMs,
@@ -124,6 +137,8 @@ export function assemble(
     pausedQueues,
     redelivery,
     sweeper,
+    heartbeats: new Heartbeats({ clock, hub, registry, sweepMs }),
+    about,
     ...alertParts({ store, settings, clock, hub, groupRecords }),
     ...actionParts({ ...shared, settings, policyFor, groupRecords, worker }),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),

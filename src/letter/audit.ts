@@ -36,6 +36,9 @@ export const auditActions = [
   'token-create',
   'token-revoke',
   'token-rotate',
+  'sign-in',
+  'sign-out',
+  'pipeline-replay',
   'import',
   'audit-prune',
   'access',
@@ -61,6 +64,8 @@ export const auditSubjects = [
   'target',
   'bulk-action',
   'token',
+  'session',
+  'pipeline-node',
   'endpoint',
   'store',
 ] as const

@@ -123,9 +123,22 @@ export class QueueActions extends LetterActions {
     return this.parts.bulk.get(actionId)
   }
 
-  /** The latest bulk actions, the newest first. */
-  bulkActions(limit = 20): Promise<BulkAction[]> {
-    return this.parts.bulk.list(limit)
+  /** The latest bulk actions that match, the newest first. Default: all match. */
+  bulkActions(
+    limit = 20,
+    matches: (action: BulkAction) => boolean = () => true,
+  ): Promise<BulkAction[]> {
+    return this.parts.bulk.list(limit, matches)
+  }
+
+  /** The bulk actions that run now. */
+  activeBulkActions(): Promise<BulkAction[]> {
+    return this.parts.bulk.active()
+  }
+
+  /** The bulk actions with these ids. Unknown ids are left out. */
+  bulkActionsById(ids: readonly string[]): Promise<BulkAction[]> {
+    return this.parts.bulk.byIds(ids)
   }
 
   // queues

@@ -27,9 +27,12 @@ import type { LetterFilter, LetterQuery, Page } from '../letter/query.ts'
 import type { PayloadDiff } from '../letter/payload-diff.ts'
 import type { AlertDelivery } from '../observers/alerts/alerts.ts'
 import type { AlertChange } from '../observers/alerts/change.ts'
+import type { QueuePolicy } from '../options/options.ts'
+import { policyShape } from '../options/schema.ts'
 import type { Alert } from '../policy/alert-rule.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
+import { listLiveWorkers, type LiveWorker } from '../redelivery/live-workers.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
 import type { KeyUse, SearchOptions } from '../store.ts'
 
@@ -172,6 +175,13 @@ export class QueueInspection {
     return listQueues(this.parts.store, await this.pausedQueues(), query)
   }
 
+  /** The options that are in force for a queue in this process. */
+  policyOf(queue: string): QueuePolicy {
+    const settings = this.parts.policies.of(queue)
+    const given = Object.entries(settings).filter(([key]) => Object.hasOwn(policyShape, key))
+    return structuredClone(Object.fromEntries(given))
+  }
+
   /**
    * Entries of the audit log: what people did, and which calls were denied. An action has an entry
    * before it (`started`) and one after it. A filter reads the log until the page is full.
@@ -201,6 +211,20 @@ export class QueueInspection {
   /** State of the flow control of each queue and dependency in this process. */
   flowControl(): LimiterStatus[] {
     return this.parts.redelivery.limiters
+  }
+
+  /**
+   * The live processes on the store, by id: what they can run, what they run, and which of their
+   * queues are paused.
+   */
+  async workers(): Promise<(LiveWorker & { paused: string[] })[]> {
+    const { store, capture } = this.parts
+    const paused = new Set((await this.pausedQueues()).map(({ queue }) => queue))
+    const workers = await listLiveWorkers(store, capture.clock.now())
+    return workers.map((worker) => ({
+      ...worker,
+      paused: worker.queues.filter((queue) => paused.has(queue)),
+    }))
   }
 
   /** Raised alerts of all processes, by name. */
