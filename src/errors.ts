@@ -226,6 +226,13 @@ export const errorTable = {
     retry: true,
     means: 'The caller sends more requests than the server allows. Wait as Retry-After says.',
   },
+  SERVER_BUSY: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means:
+      'The server has too many requests in flight, or is stopping. Nothing was done. Wait as Retry-After says.',
+  },
   CLOSED: {
     status: 500,
     exit: 9,

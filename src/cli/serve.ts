@@ -7,6 +7,7 @@ import { createSecret } from '../clock/secret.ts'
 import { loadConfig, type Config } from '../config/load.ts'
 import { RedriveError } from '../errors.ts'
 import { Idempotency } from '../server/idempotency.ts'
+import { defaultMaxRequests } from '../server/limits.ts'
 import { createServer } from '../server/server.ts'
 import { callerOf, isSame, Tokens } from '../server/tokens.ts'
 import type { Caller } from '../server/caller.ts'
@@ -20,6 +21,7 @@ import { stoppedExit } from './stop-on-signal.ts'
 export interface ServeOptions extends ConfigOptions {
   host?: string
   port?: string
+  maxRequests?: string
   demo?: boolean
 }
 
@@ -32,6 +34,7 @@ const demoStore = 'sqlite:.redrive/demo.db'
 export async function serve(options: ServeOptions): Promise<void> {
   const host = options.host ?? defaultHost
   const port = readPort(options.port)
+  const maxRequests = readMaxRequests(options.maxRequests)
   const config = configOf(options)
   // On a terminal, a line for every event would push the address and the token away.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
@@ -46,6 +49,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       idempotency: new Idempotency(dlq.store, systemClock),
       clock: systemClock,
       version: readVersion(),
+      maxRequests,
       ...(token === undefined ? {} : { identify: identifyBy(token) }),
       onError: (error, route) => logger.error({ error, route }, 'request failed'),
     })
@@ -86,6 +90,15 @@ function readPort(text: string | undefined): number {
   const port = Number(text)
   if (/^\d+$/.test(text) && port <= 65_535) return port
   throw new RedriveError('INVALID_INPUT', `--port must be a number from 0 to 65535, got "${text}"`)
+}
+
+function readMaxRequests(text: string | undefined): number {
+  if (text === undefined) return defaultMaxRequests
+  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text)
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `--max-requests must be a number from 1 to 9999999, got "${text}"`,
+  )
 }
 
 /**

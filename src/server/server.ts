@@ -2,10 +2,11 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
 import { linesType } from '../api/endpoint.ts'
 import { openApiDocument } from '../api/openapi.ts'
-import { problemType } from '../api/problem.ts'
+import { problemType, type Problem } from '../api/problem.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
+import { limitRequests } from './admission.ts'
 import { bodyOf, isLines, linesOf, readBodies } from './body.ts'
 import { checkAccess, type Caller } from './caller.ts'
 import { checkBounds } from './check-bounds.ts'
@@ -24,7 +25,7 @@ import { tokenHandlers } from './handlers/tokens.ts'
 import { transferHandlers } from './handlers/transfer.ts'
 import type { Idempotency } from './idempotency.ts'
 import { readInput } from './input.ts'
-import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
+import { defaultMaxRequests, maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
 import { isLetterView, once, rejectKey } from './once.ts'
 import { toProblem } from './problems.ts'
 import { sendStream, signalOf } from './stream.ts'
@@ -39,6 +40,8 @@ export interface ServerOptions {
   /** The caller of a token that is not in the store. */
   identify?: (token: string) => Caller | undefined
   version: string
+  /** Requests in flight, above which others are rejected. Default: 1000. */
+  maxRequests?: number
   /** Reports an unexpected error. */
   onError: (error: unknown, route: string) => void
 }
@@ -64,12 +67,16 @@ export function createServer(options: ServerOptions): FastifyInstance {
     requestTimeout: requestTimeoutMs,
     routerOptions: { maxParamLength },
     forceCloseConnections: 'idle',
+    // limitRequests rejects them with a problem.
+    return503OnClosing: false,
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, error),
   })
+  limitRequests(app, options.maxRequests ?? defaultMaxRequests)
   app.addHook('onSend', async (_request, reply) => addSecurityHeaders(reply))
   app.setErrorHandler((error, request, reply) => {
     const problem = sendProblem(reply, ifMatchFailed(error, request.headers))
-    if (problem.status >= 500) options.onError(error, routeOf(request))
+    if (problem.status >= 500 && problem.code !== 'SERVER_BUSY')
+      options.onError(error, routeOf(request))
     return reply
   })
   app.setNotFoundHandler((request, reply) => {
@@ -175,7 +182,7 @@ async function identify(
   return known?.(token) ?? tokens.identify(token)
 }
 
-function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
+function sendProblem(reply: FastifyReply, error: unknown): Problem {
   const problem = toProblem(error)
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer')
   if (problem.status === 429 || problem.status === 503) reply.header('retry-after', '1')

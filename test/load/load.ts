@@ -7,7 +7,12 @@ import { createEnvironment } from '../crash/environment.ts'
 import { capture, captureRequest } from './capture.ts'
 import { httpClient, type HttpClient } from './http-client.ts'
 import { compareWithStore, Ledger, type Comparison } from './ledger.ts'
-import { createToken, startServer, type ServerProcess } from './server-process.ts'
+import {
+  createToken,
+  startServer,
+  type ServerProcess,
+  type ServerSettings,
+} from './server-process.ts'
 
 export interface LoadSettings {
   /** `sqlite:FILE` or the URL of a server. Default: a new file. */
@@ -45,12 +50,13 @@ export async function withServer<T>(
   store: string | undefined,
   work: (server: ServerProcess, client: HttpClient, storeUrl: string) => Promise<T>,
   connections: number,
+  options: Pick<ServerSettings, 'args' | 'set'> = {},
 ): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-load-'))
   const environment = await createEnvironment(store, folder, 0)
   try {
     const token = await createToken(environment.url)
-    const server = await startServer({ store: environment.url, folder })
+    const server = await startServer({ store: environment.url, folder, ...options })
     const client = httpClient(server.url, token, connections)
     try {
       return await work(server, client, environment.url)
@@ -150,6 +156,7 @@ function pickKind(roll: number): Kind {
 
 function quantilesOf(times: number[]): { p50: number; p99: number } {
   const sorted = times.toSorted((a, b) => a - b)
-  const at = (share: number): number => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0)
+  const at = (share: number): number =>
+    Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0)
   return { p50: at(0.5), p99: at(0.99) }
 }

@@ -18,6 +18,10 @@ export function addServe(program: Command): void {
     .description('serve the admin API, and redeliver letters')
     .option('--host <address>', 'the address to listen on; default: 127.0.0.1')
     .option('--port <number>', 'the port to listen on; default: 7400; 0: any free port')
+    .option(
+      '--max-requests <number>',
+      'requests in flight, above which others get 503; default: 1000',
+    )
     .option('--demo', 'make failing calls on a store of its own, to look at')
     .addHelpText('after', examples)
     .action(async (_, self: Command) => {
