@@ -24,6 +24,8 @@ import { AlertMonitor } from './observers/alerts/monitor.ts'
 import { ownOf, type Settings } from './options/options.ts'
 import { Policies } from './options/per-queue.ts'
 import type { Rule } from './policy/classify.ts'
+import { Heartbeats } from './redelivery/heartbeats.ts'
+import { createReport, type ProcessReport } from './redelivery/process-report.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
 import { Sweeper } from './redelivery/sweep/sweeper.ts'
 import { WorkerRegistry } from './redelivery/worker-registry.ts'
@@ -43,6 +45,9 @@ export interface Parts {
   pausedQueues: PausedQueues
   redelivery: Redelivery
   sweeper: Sweeper
+  heartbeats: Heartbeats
+  /** What this process reports about itself. `describeProcess` changes it. */
+  about: Pick<ProcessReport, 'kind' | 'version'>
   alerts: AlertMonitor | undefined
   admin: Admin
   audit: AuditLog
@@ -83,7 +88,15 @@ export function assemble(
     rulesFor: policyFor,
     onStored: (letter) => groupTracker.add(letter),
   })
-  const registry = new WorkerRegistry({ store, clock, worker, sweepMs })
+  const about: Parts['about'] = { kind: 'program' }
+  const { redeliver } = settings
+  const report = createReport(
+    about,
+    redeliver ? settings.maxConcurrent : 0,
+    clock,
+    () => redelivery,
+  )
+  const registry = new WorkerRegistry({ store, clock, worker, sweepMs, redeliver, report })
   const pausedQueues = new PausedQueues({
     ...shared,
     pollMs: settings.pollMs,
@@ -118,6 +131,8 @@ export function assemble(
     pausedQueues,
     redelivery,
     sweeper,
+    heartbeats: new Heartbeats({ clock, hub, registry, sweepMs }),
+    about,
     alerts: alertMonitor(store, settings, clock, hub),
     ...actionParts({ ...shared, settings, policyFor, groupRecords, worker }),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),

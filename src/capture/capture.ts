@@ -20,7 +20,9 @@ import { maxRetriesFor, type RetryLimits } from '../policy/retry-limits.ts'
 import type { AddResult, Capacity, Store } from '../store.ts'
 import { describeValue } from '../check/keys.ts'
 import { parseTime } from '../check/read-time.ts'
+import { inSpan } from '../tracing.ts'
 import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
+import { captureSpan, chunkSpan, joinTrace } from './trace.ts'
 
 export interface Captured {
   queue: string
@@ -77,8 +79,14 @@ export class Capturer {
     this.#checkEnabled(captured.queue)
     const { client } = captured.context
     const letter = this.#letterOf(captured)
-    const [result] = await this.#storeFor(client).add([letter], this.#options.capacity)
-    return this.#report(letter, result!, client !== undefined)
+    return inSpan(
+      () => captureSpan(letter),
+      async (span) => {
+        if (span) joinTrace(letter, span)
+        const [result] = await this.#storeFor(client).add([letter], this.#options.capacity)
+        return this.#report(letter, result!, client !== undefined)
+      },
+    )
   }
 
   #checkEnabled(queue: string): void {
@@ -126,7 +134,15 @@ export class Capturer {
             this.#checkEnabled(captured.queue)
             return this.#letterOf(captured)
           })
-        const chunk = this.#captureChunk(letters, stored)
+        const chunk = inSpan(
+          () => chunkSpan(letters),
+          (span) => {
+            // A batch has one span. Letters with a trace of their own stay in it.
+            for (const letter of span ? letters : [])
+              if (letter.traceparent === undefined) joinTrace(letter, span!)
+            return this.#captureChunk(letters, stored)
+          },
+        )
         // The chunk is awaited later; until then its rejection must not count as unhandled.
         chunk.catch(() => {})
         inFlight.push(chunk)

@@ -34,6 +34,9 @@ export const auditActions = [
   'token-create',
   'token-revoke',
   'token-rotate',
+  'sign-in',
+  'sign-out',
+  'pipeline-replay',
   'import',
   'audit-prune',
   'access',
@@ -56,6 +59,8 @@ export const auditSubjects = [
   'queue',
   'bulk-action',
   'token',
+  'session',
+  'pipeline-node',
   'endpoint',
   'store',
 ] as const

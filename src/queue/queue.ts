@@ -25,6 +25,7 @@ import {
 import { ObserverHub, type EventOf, type EventType, type RedriveEvent } from '../observer.ts'
 import { readOptions, type QueueOptions, type QueuePolicy } from '../options/options.ts'
 import { pipelineKeeper, type PipelineKeeper } from '../pipeline/dead/capture.ts'
+import type { ProcessReport } from '../redelivery/process-report.ts'
 import { checkHandler, type Handler, type Run } from '../redelivery/run.ts'
 import type { Store } from '../store.ts'
 import { keepForeign, type ForeignLetterOptions } from '../taps/capture.ts'
@@ -172,13 +173,19 @@ export class DeadLetterQueue extends QueueActions {
    */
   start(): void {
     this.#checkOpen()
-    const { settings, redelivery, sweeper, bulkRunner, alerts } = this.parts
+    const { settings, redelivery, sweeper, heartbeats, bulkRunner, alerts } = this.parts
     if (settings.redeliver) {
       redelivery.start()
       sweeper.start()
-    }
+    } else heartbeats.start()
     bulkRunner.start()
     alerts?.start()
+  }
+
+  /** Sets what the list of workers says about this process. Call it before `start`. */
+  describeProcess({ kind, version }: Pick<ProcessReport, 'kind' | 'version'>): void {
+    this.parts.about.kind = kind
+    if (version !== undefined) this.parts.about.version = version
   }
 
   /**
@@ -187,9 +194,10 @@ export class DeadLetterQueue extends QueueActions {
    */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     checkKeys('stop options', options, ['drainMs'])
-    const { redelivery, sweeper, bulkRunner, alerts, groupTracker } = this.parts
+    const { redelivery, sweeper, heartbeats, bulkRunner, alerts, groupTracker } = this.parts
     const drained = redelivery.stop(options.drainMs ?? 10_000)
-    await Promise.all([drained, sweeper.stop(), bulkRunner.stop(), alerts?.stop()])
+    const stopped = [sweeper.stop(), heartbeats.stop(), bulkRunner.stop(), alerts?.stop()]
+    await Promise.all([drained, ...stopped])
     await groupTracker.stop()
   }
 

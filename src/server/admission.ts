@@ -3,8 +3,11 @@ import { RedriveError } from '../errors.ts'
 import { isLines } from './body.ts'
 import { maxBodyBytes, maxBytesInFlight } from './limits.ts'
 
-/** Probes must be answered even when nothing else is. */
-const probes = new Set(['/livez', '/readyz'])
+/**
+ * Routes without this limit. Probes must be answered even when nothing else is. Streams of events
+ * stay open for hours, and have a limit of their own.
+ */
+const unlimited = new Set(['/livez', '/readyz', '/api/events'])
 
 /**
  * Rejects requests that would wait for many others, so that clients learn at once that they have to
@@ -18,8 +21,9 @@ export function limitRequests(app: FastifyInstance, maxRequests: number): void {
     isStopping = true
   })
   app.addHook('onRequest', async (request, reply) => {
-    if (probes.has(request.routeOptions.url ?? '')) return
-    if (isStopping) throw busy('the server is stopping')
+    if (unlimited.has(request.routeOptions.url ?? '')) return
+    if (isStopping)
+      throw new RedriveError('SERVER_STOPPING', 'the server is stopping: use another one')
     if (requests >= maxRequests) throw busy(`the server has ${requests} requests in flight`)
     const size = sizeOf(request)
     if (bytes + size > maxBytesInFlight)

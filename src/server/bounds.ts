@@ -50,18 +50,29 @@ export function isFilterInScope(
  * without `payload:read` what payloads and errors contain.
  */
 export function boundFilter<F extends LetterFilter | FilterInput>(filter: F, caller: Caller): F {
-  const field = contentFields.find((name) => filter[name] !== undefined)
-  if (field !== undefined && !mayReadContent(caller))
-    throw new RedriveError(
-      'FORBIDDEN',
-      `${caller.name} may not filter by ${field}: it needs the permission payload:read`,
-    )
+  checkContentFields(filter, caller)
   const { queues, tenants } = caller.scope
   return {
     ...filter,
     ...(queues === undefined ? {} : { queue: intersect(filter.queue, queues) }),
     ...(tenants === undefined ? {} : { tenant: tenantOf(filter.tenant, tenants) }),
   }
+}
+
+/** Rejects fields of a filter whose values a caller without `payload:read` may not try out. */
+export function checkContentFields(filter: LetterFilter | FilterInput, caller: Caller): void {
+  const field = contentFields.find((name) => filter[name] !== undefined)
+  if (field === undefined || mayReadContent(caller)) return
+  throw new RedriveError(
+    'FORBIDDEN',
+    `${caller.name} may not filter by ${field}: it needs the permission payload:read`,
+  )
+}
+
+/** The filter without the values that come from payloads and errors. */
+export function hideContentFields<F extends LetterFilter | FilterInput>(filter: F): F {
+  const hidden: readonly string[] = contentFields
+  return Object.fromEntries(Object.entries(filter).filter(([key]) => !hidden.includes(key))) as F
 }
 
 function intersect(wanted: string | string[] | undefined, allowed: readonly string[]): string[] {

@@ -1,7 +1,6 @@
 import type { BulkActionView, BulkResultView } from '../api/schemas/bulk.ts'
-import { contentFields } from '../api/schemas/filter.ts'
 import type { BulkAction, BulkResult } from '../letter/bulk-action.ts'
-import type { LetterFilter } from '../letter/query.ts'
+import { hideContentFields } from './bounds.ts'
 import type { Caller } from './caller.ts'
 import { mayReadContent } from './view.ts'
 
@@ -12,7 +11,7 @@ export function viewBulkAction(action: BulkAction, caller: Caller): BulkActionVi
   const { patch: ____, ...input } = action.input
   return {
     ...rest,
-    filter: hideFields(action.filter),
+    filter: hideContentFields(action.filter),
     input,
     sample: action.sample.map((letter) => ({ ...letter, failure: '' })),
     hidden: true,
@@ -24,10 +23,4 @@ export function viewBulkResult(result: BulkResult, caller: Caller): BulkResultVi
   if (mayReadContent(caller)) return result
   const { error: _, ...rest } = result
   return { ...rest, hidden: true }
-}
-
-/** The filter without the values that come from payloads and errors. */
-function hideFields(filter: LetterFilter): LetterFilter {
-  const hidden: readonly string[] = contentFields
-  return Object.fromEntries(Object.entries(filter).filter(([key]) => !hidden.includes(key)))
 }

@@ -31,6 +31,11 @@ export async function once(
 ): Promise<Result> {
   const key = request.headers['idempotency-key']
   if (key === undefined || request.method === 'GET') return act()
+  if (endpoint.permission === 'public')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      'a request that needs no token has no Idempotency-Key: remove it',
+    )
   const { method, url, headers, body } = request
   const begun = await idempotency.begin({
     key: String(key),
@@ -99,7 +104,17 @@ async function show({ status, body }: KeptResponse, { dlq, caller }: Context): P
   return { status, body: isSame ? viewLetter(letter, caller) : body }
 }
 
-export function isLetterView(output: unknown): output is LetterView {
+/** Whether the output is a letter or a saved view: its version is its ETag. */
+export function hasVersion(output: unknown): output is { version: number } {
+  return (
+    typeof output === 'object' &&
+    output !== null &&
+    'version' in output &&
+    typeof output.version === 'number'
+  )
+}
+
+function isLetterView(output: unknown): output is LetterView {
   return (
     typeof output === 'object' && output !== null && 'fingerprint' in output && 'version' in output
   )

@@ -10,6 +10,7 @@ import type { Json } from '../letter/letter.ts'
 import { toMs, toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 import type { Caller } from './caller.ts'
+import type { Identity, TokenReference } from './sign-in/identity.ts'
 
 const kind = 'token'
 /** How old `lastUsedAt` may be before it is written again. */
@@ -17,6 +18,8 @@ const lastUsedMs = 60_000
 /** How long an old secret may stay valid. */
 const maxOverlapMs = 24 * 3_600_000
 const maxName = 200
+/** Stands for the id of the generated token. Ids in the store are longer. */
+const generatedId = 'generated'
 /**
  * How long a token that was read is used again. A token that another process revokes or rotates
  * stays valid for at most this long.
@@ -63,6 +66,8 @@ export interface TokensOptions {
 export class Tokens {
   readonly #options: TokensOptions
   readonly #audit: AuditLog
+  /** Hash of the token of this process. */
+  #generated: string | undefined
   /** Tokens that were read lately, by id. Only tokens that exist, so that guesses do not fill it. */
   readonly #cache = new Map<string, { record: TokenRecord; readMs: number }>()
 
@@ -173,9 +178,24 @@ export class Tokens {
     return record
   }
 
-  /** The caller that a token belongs to. Undefined: the token is not valid. */
-  async identify(token: string): Promise<Caller | undefined> {
+  /**
+   * A token for an admin that is valid until the process ends. It is not stored, so that other
+   * servers do not accept it.
+   */
+  generate(): string {
+    const token = `rdr_${createSecret(32)}`
+    this.#generated = hashOf(token)
+    return token
+  }
+
+  /** Who has a token. Undefined: the token is not valid. */
+  async identify(token: string): Promise<Identity | undefined> {
     const { store, clock } = this.#options
+    if (this.#generated !== undefined && isSame(hashOf(token), this.#generated))
+      return identityOf(
+        { name: 'admin', role: 'admin' },
+        { id: generatedId, sha256: hashOf(token) },
+      )
     const [, id, secret] = /^rdr_([\w-]{12})_([\w-]{43})$/.exec(token) ?? []
     if (id === undefined || secret === undefined) return undefined
     const record = await this.#readCached(id)
@@ -183,14 +203,37 @@ export class Tokens {
     const { stored, version } = record
     const { lastUsedAt } = stored
     const nowMs = clock.now()
-    if (!isSecretOf(stored, secret, nowMs) || isExpired(stored, nowMs)) return undefined
+    if (!hasHash(stored, hashOf(secret), nowMs) || isExpired(stored, nowMs)) return undefined
     if (lastUsedAt === undefined || nowMs - toMs(lastUsedAt) > lastUsedMs) {
       const used = { ...stored, lastUsedAt: toTimestamp(nowMs) }
       // Another request may have written it; a revoked token must not come back.
       await store.records.put(kind, id, used, version)
       this.#cache.delete(id)
     }
-    return callerOf(stored)
+    return identityOf(stored, { id, sha256: hashOf(secret) })
+  }
+
+  /** Whether a token that was valid still is. */
+  async isValid({ id, sha256 }: TokenReference): Promise<boolean> {
+    const { clock } = this.#options
+    if (id === generatedId) return this.#generated !== undefined && isSame(sha256, this.#generated)
+    const stored = (await this.#readCached(id))?.stored
+    const nowMs = clock.now()
+    return stored !== undefined && hasHash(stored, sha256, nowMs) && !isExpired(stored, nowMs)
+  }
+}
+
+function identityOf(
+  token: Pick<TokenInfo, 'name' | 'role' | 'permissions' | 'expiresAt' | keyof Scope>,
+  reference: TokenReference,
+): Identity {
+  const { expiresAt } = token
+  return {
+    caller: callerOf(token),
+    method: 'token',
+    key: `token ${reference.id}`,
+    ...(expiresAt === undefined ? {} : { expiresMs: toMs(expiresAt) }),
+    token: reference,
   }
 }
 
@@ -253,9 +296,9 @@ function withSecret(
   }
 }
 
-function isSecretOf(stored: StoredToken, secret: string, nowMs: number): boolean {
+/** Whether a secret with this hash is valid. */
+function hasHash(stored: StoredToken, hash: string, nowMs: number): boolean {
   const { sha256, oldSha256, oldSecretUntil } = stored
-  const hash = hashOf(secret)
   if (isSame(sha256, hash)) return true
   if (oldSha256 === undefined || oldSecretUntil === undefined) return false
   return isSame(oldSha256, hash) && nowMs < toMs(oldSecretUntil)

@@ -50,7 +50,7 @@ export async function withServer<T>(
   store: string | undefined,
   work: (server: ServerProcess, client: HttpClient, storeUrl: string) => Promise<T>,
   connections: number,
-  options: Pick<ServerSettings, 'args' | 'set'> = {},
+  options: Pick<ServerSettings, 'set'> = {},
 ): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-load-'))
   const environment = await createEnvironment(store, folder, 0)

@@ -38,7 +38,7 @@ describe('a server with too much to do', () => {
         expect(ledger.statuses.get(503)).toBeGreaterThan(0)
       },
       clients + 1,
-      { args: ['--max-requests', '4'] },
+      { set: ['server.maxRequests=4'] },
     )
   })
 

@@ -12,8 +12,6 @@ export interface ServerSettings {
   store: string
   /** Where the server writes its log, and the spool of a store on a server. */
   folder: string
-  /** More arguments of `redrive serve`. */
-  args?: readonly string[]
   /** Settings in the form key=value. */
   set?: readonly string[]
   /** A module that changes the server, such as a planted bug. */
@@ -42,7 +40,7 @@ const clockTickMs = 10
 
 /** Starts `redrive serve`. */
 export function startServer(settings: ServerSettings): Promise<ServerProcess> {
-  const { store, folder, args = [], set = [], preload, nodeOptions = [] } = settings
+  const { store, folder, set = [], preload, nodeOptions = [] } = settings
   return startProcess(folder, [
     ...nodeOptions,
     ...(preload ? ['--import', preload.href] : []),
@@ -52,7 +50,6 @@ export function startServer(settings: ServerSettings): Promise<ServerProcess> {
     store,
     '--port',
     '0',
-    ...args,
     ...set.flatMap((assignment) => ['--set', assignment]),
   ])
 }

@@ -107,6 +107,6 @@ describe('limitRequests', () => {
     await closed
     const statuses = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
     expect(statuses).toEqual(['200', '503'])
-    expect(text).toContain('"code":"SERVER_BUSY"')
+    expect(text).toContain('"code":"SERVER_STOPPING"')
   })
 })

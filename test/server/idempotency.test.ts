@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { CallOptions } from '../../src/api/client.ts'
+import type { CallOptions, ProblemError } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { RedriveError } from '../../src/errors.ts'
 import type { Json } from '../../src/letter/letter.ts'
@@ -41,7 +41,10 @@ describe('Idempotency-Key', () => {
     const input = await examples[name].input(server)
     const call = client[name] as (input: object, options: CallOptions) => Promise<unknown>
     const send = (): Promise<unknown> =>
-      call(input, { idempotencyKey: 'key' }).catch((problem: unknown) => problem)
+      call(input, { idempotencyKey: 'key' }).catch((error: ProblemError) => {
+        const { requestId: _, ...problem } = error.problem
+        return problem
+      })
     const first = await send()
     const again = await send()
     // A letter that is gone is repeated without its content.

@@ -13,7 +13,7 @@ import {
   formatDuration,
   type Style,
 } from '../print.ts'
-import { listLiveWorkers } from '../live-workers.ts'
+import { listLiveWorkers } from '../../redelivery/live-workers.ts'
 
 const examples = `
 Examples:
@@ -197,7 +197,7 @@ async function checkWorkers({ store, clock }: Opened): Promise<Finding[]> {
           kind: 'ok',
           what: 'workers',
           text: workers
-            .map(({ name, queues }) => `${name} (${formatCount(queues.length, 'queue')})`)
+            .map(({ id, queues }) => `${id} (${formatCount(queues.length, 'queue')})`)
             .join(', '),
         },
   ]

@@ -18,7 +18,7 @@ export interface Counts {
  * A run counts as failed if its letter was rescheduled, exhausted or parked. Totals do not record
  * who did it, so letters that people and sweeps resolve or park count as well.
  */
-const fates: Partial<Record<Total['action'], 'resolved' | 'failed'>> = {
+export const outcomeOfAction: Partial<Record<Total['action'], 'resolved' | 'failed'>> = {
   resolve: 'resolved',
   reschedule: 'failed',
   exhaust: 'failed',
@@ -37,8 +37,8 @@ export function measuresOf(counts: Counts): Measures {
   for (const state of ['exhausted', 'parked', 'pending'] as const)
     for (const [queue, letters] of counts[state]) count(queue, state, letters)
   for (const total of counts.totals) {
-    const fate = fates[total.action]
-    if (fate) count(total.queue, fate, total.count)
+    const outcome = outcomeOfAction[total.action]
+    if (outcome) count(total.queue, outcome, total.count)
   }
   const { size, maxItems } = counts
   const utilisation = Number.isFinite(maxItems) ? { utilisation: size / maxItems } : {}

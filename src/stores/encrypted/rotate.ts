@@ -8,8 +8,11 @@ import type { LetterCipher } from './letter-cipher.ts'
 /** Letters and records that are read at once. */
 const pageSize = 100
 
-/** Kinds of records that contain parts of payloads: saved edits, and the input of bulk actions. */
-export const encryptedKinds: ReadonlySet<string> = new Set(['edit', 'bulk'])
+/**
+ * Kinds of records that contain parts of payloads: saved edits, the input of bulk actions, and the
+ * filters of saved views.
+ */
+export const encryptedKinds: ReadonlySet<string> = new Set(['edit', 'bulk', 'view'])
 
 /** What is not encrypted counts under this name, which is no valid id of a key. */
 const plainName = '(none)'
