@@ -20,6 +20,8 @@ export interface LoadSettings {
   seconds: number
   clients: number
   seed: number
+  /** Settings of the server, in the form key=value. */
+  set?: readonly string[]
 }
 
 export interface LoadResult extends Comparison {
@@ -100,6 +102,7 @@ export function load(settings: LoadSettings): Promise<LoadResult> {
       }
     },
     clients,
+    { set: settings.set ?? [] },
   )
 }
 
