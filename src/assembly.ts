@@ -15,14 +15,18 @@ import type { Clock } from './clock/clock.ts'
 import { capacityOf, type OpenedStore } from './connect/open.ts'
 import { fixChecks } from './groups/fix-check.ts'
 import { Groups } from './groups/groups.ts'
+import { measureGroups } from './groups/measure-groups.ts'
 import { GroupRecords } from './groups/records.ts'
 import { removeOldGroups } from './groups/remove-old.ts'
 import { GroupTracker } from './groups/tracker.ts'
 import type { ObserverHub } from './observer.ts'
-import { readMeasures } from './observers/alerts/measures.ts'
-import { AlertMonitor } from './observers/alerts/monitor.ts'
+import { Alerts } from './observers/alerts/alerts.ts'
+import { addPendingAges, readMeasures } from './observers/alerts/measures.ts'
+import { AlertMonitor, type AlertMonitorOptions } from './observers/alerts/monitor.ts'
+import { Outbox } from './observers/notify/outbox.ts'
 import { ownOf, type Settings } from './options/options.ts'
 import { Policies } from './options/per-queue.ts'
+import { isAboutGroups } from './policy/alerts.ts'
 import type { Rule } from './policy/classify.ts'
 import { Heartbeats } from './redelivery/heartbeats.ts'
 import { createReport, type ProcessReport } from './redelivery/process-report.ts'
@@ -48,7 +52,9 @@ export interface Parts {
   heartbeats: Heartbeats
   /** What this process reports about itself. `describeProcess` changes it. */
   about: Pick<ProcessReport, 'kind' | 'version'>
-  alerts: AlertMonitor | undefined
+  alertMonitor: AlertMonitor | undefined
+  alerts: Alerts
+  outbox: Outbox
   admin: Admin
   audit: AuditLog
   bulk: Bulk
@@ -133,7 +139,7 @@ export function assemble(
     sweeper,
     heartbeats: new Heartbeats({ clock, hub, registry, sweepMs }),
     about,
-    alerts: alertMonitor(store, settings, clock, hub),
+    ...alertParts({ store, settings, clock, hub, groupRecords }),
     ...actionParts({ ...shared, settings, policyFor, groupRecords, worker }),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),
     groupTracker,
@@ -218,13 +224,33 @@ function bulkParts(
   return { bulkRunner, bulk }
 }
 
-function alertMonitor(
-  store: OpenedStore,
-  { alerts, alertEveryMs, maxItems }: Settings,
-  clock: Clock,
-  hub: ObserverHub,
-): AlertMonitor | undefined {
-  if (!alerts) return undefined
-  const measure = (): ReturnType<typeof readMeasures> => readMeasures(store, maxItems)
-  return new AlertMonitor({ store, clock, hub, rules: alerts, everyMs: alertEveryMs, measure })
+interface AlertPartsOptions {
+  store: OpenedStore
+  settings: Settings
+  clock: Clock
+  hub: ObserverHub
+  groupRecords: GroupRecords
+}
+
+/** The evaluation of alert rules, and the notifications. */
+function alertParts({
+  store,
+  settings,
+  clock,
+  hub,
+  groupRecords,
+}: AlertPartsOptions): Pick<Parts, 'alertMonitor' | 'alerts' | 'outbox'> {
+  const { alerts: rules, alertEveryMs: everyMs, maxItems, notify: targets, baseUrl } = settings
+  const outbox = new Outbox({ store, clock, hub, targets, everyMs, baseUrl })
+  const alerts = new Alerts({ store, clock, targets, baseUrl })
+  if (!rules) return { alertMonitor: undefined, alerts, outbox }
+  const measure: AlertMonitorOptions['measure'] = async (alerted) => {
+    const measures = await readMeasures(store, maxItems)
+    await addPendingAges(measures, store, rules, clock.now())
+    if (!rules.some(({ when }) => isAboutGroups(when)) && alerted.length === 0) return measures
+    return { ...measures, groups: await measureGroups(store, groupRecords, alerted, clock.now()) }
+  }
+  const onChange = (): void => outbox.wake()
+  const alertMonitor = new AlertMonitor({ store, clock, hub, rules, everyMs, measure, onChange })
+  return { alertMonitor, alerts, outbox }
 }

@@ -35,6 +35,18 @@ export const errorTable = {
     retry: false,
     means: 'No letter has this fingerprint, and nothing is known about such a group.',
   },
+  ALERT_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'No alert of this name is raised. It may have been cleared.',
+  },
+  TARGET_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'The configuration has no target of this name for notifications.',
+  },
   ACTION_NOT_FOUND: {
     status: 404,
     exit: 4,

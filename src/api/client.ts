@@ -7,7 +7,14 @@ import {
   type IsStream,
   type OutputOf,
 } from './endpoints.ts'
-import { hasQuery, linesType, pathKeys, responseType, type Endpoint } from './endpoint.ts'
+import {
+  csrfHeader,
+  hasQuery,
+  linesType,
+  pathKeys,
+  responseType,
+  type Endpoint,
+} from './endpoint.ts'
 import { readEvents } from './event-stream.ts'
 import { ProblemError, problemSchema, problemType, type Problem } from './problem.ts'
 
@@ -33,12 +40,6 @@ export interface CallOptions {
   /** The lines of the body, for endpoints that have some. Browsers send them at the end. */
   lines?: Iterable<string> | AsyncIterable<string>
 }
-
-/**
- * Requests with a session cookie need this header, which other sites cannot send. The cookie alone
- * is worth nothing.
- */
-export const csrfHeader = 'x-redrive-csrf'
 
 /** Whether an input has no required keys. An empty input has the key type string. */
 type CanBeEmpty<T> = string extends keyof T ? true : Partial<T> extends T ? true : false

@@ -26,6 +26,12 @@ type Bounds =
   | 'queues'
   | 'group'
 
+/**
+ * Requests with a session cookie need this header, which other sites cannot send. The cookie alone
+ * is worth nothing.
+ */
+export const csrfHeader = 'x-redrive-csrf'
+
 export const linesType = 'application/x-ndjson'
 export const eventType = 'application/cloudevents+json'
 export const eventStreamType = 'text/event-stream'

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  csrfHeader,
   eventType,
   hasQuery,
   linesType,
@@ -34,10 +35,18 @@ export function openApiDocument(version: string): JsonObject {
       description: 'Stores failed work, retries it, and lets people inspect, edit and replay it.',
     },
     components: {
-      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: {
+        token: { type: 'http', scheme: 'bearer', description: 'An API token, or a JWT.' },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: '__Host-redrive',
+          description: `The cookie of createSession: redrive over http. Requests other than GET need the header ${csrfHeader}: 1.`,
+        },
+      },
       schemas: schemas.named,
     },
-    security: [{ token: [] }],
+    security: [{ token: [] }, { session: [] }],
     paths,
   }
 }

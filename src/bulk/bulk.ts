@@ -66,9 +66,9 @@ export class Bulk {
     return toShown((await this.#records.load(id)).action)
   }
 
-  async list(limit: number): Promise<BulkAction[]> {
+  async list(limit: number, matches: (action: BulkAction) => boolean): Promise<BulkAction[]> {
     checkLimit(limit, 0)
-    return this.#records.list(limit)
+    return this.#records.list(limit, matches)
   }
 
   /** The actions that workers run, or would run if they were not paused or stopped. */

@@ -67,9 +67,9 @@ export class BulkRecords {
   }
 
   /** Actions, the newest first. */
-  async list(limit: number): Promise<BulkAction[]> {
+  async list(limit: number, matches: (action: BulkAction) => boolean): Promise<BulkAction[]> {
     const all: BulkAction[] = []
-    for await (const action of this.actions()) all.push(toShown(action))
+    for await (const action of this.actions()) if (matches(action)) all.push(toShown(action))
     return all.toReversed().slice(0, limit)
   }
 

@@ -6,10 +6,6 @@ import { connect } from '../connect/store.ts'
 import { RedriveError } from '../errors.ts'
 import { logObserver } from '../observers/log.ts'
 import { PrometheusMetrics } from '../observers/metrics/metrics.ts'
-import type { Notifier } from '../observers/notify/notifier.ts'
-import { pagerduty } from '../observers/notify/pagerduty.ts'
-import { slack } from '../observers/notify/slack.ts'
-import { webhook } from '../observers/notify/webhook.ts'
 import type { QueueOptions } from '../options/options.ts'
 import { DeadLetterQueue } from '../queue/queue.ts'
 import type { Handler } from '../redelivery/run.ts'
@@ -56,19 +52,19 @@ export function readPort(given: string, option: string): number {
   )
 }
 
-/** Opens a queue with the handlers and the notifiers of a configuration. It does not start it. */
+/** Opens a queue with the handlers and the targets of a configuration. It does not start it. */
 export async function openConfiguredQueue(
   { store: url, options, handlers, notify }: Config,
   logger: Logger,
   { observers = [], ...extra }: QueueOptions = {},
 ): Promise<ConfiguredQueue> {
   await checkStoreOpens(url)
-  const notifiers = createNotifiers(notify)
   const dlq = await DeadLetterQueue.open(url, {
     ...options,
     ...extra,
+    notify,
     clock: systemClock,
-    observers: [logObserver(logger), ...notifiers, ...observers],
+    observers: [logObserver(logger), ...observers],
   })
   const ending = new AbortController()
   const targetHandlers = [...handlers].map(([queue, target]) => {
@@ -78,10 +74,7 @@ export async function openConfiguredQueue(
   })
   const close = async (): Promise<void> => {
     await dlq.close()
-    await Promise.all([
-      ...targetHandlers.map((handler) => handler.close?.()),
-      ...notifiers.map((one) => one.idle()),
-    ])
+    for (const handler of targetHandlers) await handler.close?.()
   }
   return { dlq, abort: () => ending.abort(), close }
 }
@@ -94,14 +87,6 @@ async function checkStoreOpens(url: string): Promise<void> {
   } finally {
     await store.close()
   }
-}
-
-function createNotifiers(targets: Config['notify']): Notifier[] {
-  return [
-    ...(targets.webhook ? [webhook(targets.webhook)] : []),
-    ...(targets.slack ? [slack(targets.slack)] : []),
-    ...(targets.pagerduty ? [pagerduty(targets.pagerduty)] : []),
-  ]
 }
 
 /** The same handler, whose runs are also aborted when the process stops. */

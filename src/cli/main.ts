@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command } from 'commander'
+import { addAlerts } from './commands/alerts.ts'
 import { addArchive } from './commands/archive.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBacktest } from './commands/backtest.ts'
@@ -109,6 +110,7 @@ function createProgram(): Command {
     addBulk,
     addQueue,
     addBacktest,
+    addAlerts,
     addAudit,
     addDoctor,
     addImport,

@@ -1,3 +1,4 @@
+import type { Target } from '../observers/notify/target.ts'
 import { parsePolicy } from '../policy/backoff.ts'
 import type { QueueOptions } from '../options/options.ts'
 import { findFixWithoutVersion, needsVersion } from '../options/repair-shape.ts'
@@ -13,14 +14,7 @@ import { configSchema, type ConfigData } from './schema.ts'
 import { Secrets } from './secrets.ts'
 import { serverOf, type ServerSettings } from './server.ts'
 import { settingsOf, defaultStore, type Setting } from './settings.ts'
-import {
-  encryptionOf,
-  mailboxesOf,
-  notifyOf,
-  targetsOf,
-  type HandlerTarget,
-  type NotifyTargets,
-} from './targets.ts'
+import { encryptionOf, mailboxesOf, notifyOf, targetsOf, type HandlerTarget } from './targets.ts'
 import { workflowOf } from './workflow.ts'
 import { readYaml } from './yaml.ts'
 
@@ -50,8 +44,8 @@ export interface Config {
   options: QueueOptions
   /** How letters are redelivered, by queue. */
   handlers: ReadonlyMap<string, HandlerTarget>
-  /** Where alerts go. */
-  notify: NotifyTargets
+  /** Where alerts are sent, by name. */
+  notify: Readonly<Record<string, Target>>
   /** How `redrive serve` listens, and who may sign in. */
   server: ServerSettings
   /** Every effective value and its origin, without secrets. */

@@ -31,6 +31,8 @@ export const auditActions = [
   'group-split',
   'queue-pause',
   'queue-resume',
+  'alert-acknowledge',
+  'alert-test',
   'token-create',
   'token-revoke',
   'token-rotate',
@@ -57,6 +59,9 @@ export const auditSubjects = [
   'letters',
   'group',
   'queue',
+  'alert',
+  /** A target of notifications. */
+  'target',
   'bulk-action',
   'token',
   'session',

@@ -17,7 +17,8 @@ import {
 } from '../check/encryption-keys.ts'
 import { findFixWithoutVersion, needsVersion, type FixOptions } from './repair-shape.ts'
 import { optionsShape, policyShape } from './schema.ts'
-import { defaultAlertRules, type AlertRule } from '../policy/alerts.ts'
+import type { Target } from '../observers/notify/target.ts'
+import { defaultAlertRules, type AlertRule } from '../policy/alert-rule.ts'
 import type { Rule } from '../policy/classify.ts'
 import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import type { MaxRetriesByCategory } from '../policy/retry-limits.ts'
@@ -176,6 +177,10 @@ export interface QueueOptions extends QueuePolicy {
   alerts?: readonly AlertRule[] | false
   /** How often to evaluate the alert rules. Default: 1 min. */
   alertEveryMs?: number
+  /** Where alerts are sent, by name: `{ team: slack({ url }) }`. Default: nowhere. */
+  notify?: Readonly<Record<string, Target>>
+  /** URL of the server for people, for links in notifications. */
+  baseUrl?: string
   /** Backoff functions by name, for the policy `custom(name)`. */
   backoffs?: Record<string, (retry: number, failure: Failure) => number>
   /** Functions for bulk edits, by name: they get the payload of a letter and return the new one. */
@@ -220,6 +225,7 @@ type Unset =
   | 'search'
   | 'encryption'
   | 'onStoreCall'
+  | 'baseUrl'
 
 /** Options with every default filled in. */
 export type Settings = Required<Omit<QueueOptions, Unset | 'clock' | 'worker'>> &
@@ -263,6 +269,7 @@ export const defaults = {
   fingerprints: [],
   alerts: defaultAlertRules,
   alertEveryMs: 60_000,
+  notify: {},
   backoffs: {},
   transforms: {},
   observers: [],

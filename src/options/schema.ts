@@ -18,6 +18,7 @@ import type { StoreCall } from '../store.ts'
 import { longestMs, parsePolicy } from '../policy/backoff.ts'
 import { encryption } from './encryption.ts'
 import { fingerprintRule } from './fingerprint-rule.ts'
+import { notifyShape } from './notify-shape.ts'
 import { repairShape } from './repair-shape.ts'
 
 /** A duration that may be 0. */
@@ -355,7 +356,7 @@ export const optionsShape = {
     .union([z.literal(false), alertRulesSchema])
     .optional()
     .describe(
-      'Alert rules, in place of the built-in ones (nearly full, many exhausted, retries fail). false: no alerts.',
+      'Alert rules, in place of the built-in ones (nearly full, many exhausted, retries fail, group regressed). false: no alerts.',
     ),
   alertEveryMs: z
     .number()
@@ -363,6 +364,7 @@ export const optionsShape = {
     .max(86_400_000)
     .optional()
     .describe('How often to evaluate the alert rules.'),
+  ...notifyShape,
   backoffs: z
     .record(z.string(), functionSchema<(retry: number, failure: Failure) => number>())
     .optional(),

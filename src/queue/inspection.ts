@@ -25,9 +25,11 @@ import type { DeadLetter, LetterSummary, Payload } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
 import type { LetterFilter, LetterQuery, Page } from '../letter/query.ts'
 import type { PayloadDiff } from '../letter/payload-diff.ts'
+import type { AlertDelivery } from '../observers/alerts/alerts.ts'
+import type { AlertChange } from '../observers/alerts/change.ts'
 import type { QueuePolicy } from '../options/options.ts'
 import { policyShape } from '../options/schema.ts'
-import type { Alert } from '../policy/alerts.ts'
+import type { Alert } from '../policy/alert-rule.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import { listLiveWorkers, type LiveWorker } from '../redelivery/live-workers.ts'
@@ -225,6 +227,21 @@ export class QueueInspection {
     }))
   }
 
+  /** Raised alerts of all processes, by name. */
+  alerts(): Promise<Alert[]> {
+    return this.parts.alerts.raised()
+  }
+
+  /** Alerts that were raised and cleared, the newest first. Default: the last 500. */
+  alertHistory(limit?: number): Promise<AlertChange[]> {
+    return this.parts.alerts.history(limit)
+  }
+
+  /** Notifications that wait, were delivered or failed, the newest first. Default: 500. */
+  alertDeliveries(limit?: number): Promise<AlertDelivery[]> {
+    return this.parts.alerts.deliveries(limit)
+  }
+
   /** How many letters and saved edits use each key. Reads all of them. */
   async keyUse(): Promise<KeyUse> {
     const { countKeys } = this.parts.store
@@ -232,17 +249,10 @@ export class QueueInspection {
     return countKeys()
   }
 
-  /**
-   * The raised alerts of all processes, by name. While the store is unreachable, the last known.
-   */
-  async alerts(): Promise<Alert[]> {
-    return (await this.parts.alerts?.raised()) ?? []
-  }
-
   async health(): Promise<Health> {
-    const { redelivery, store } = this.parts
+    const { redelivery, alertMonitor, store } = this.parts
     const { started: running, active, stuck } = redelivery
-    const raised = await this.alerts()
+    const raised = (await alertMonitor?.raised()) ?? []
     const health = await readHealth(store, { running, active }, stuck, raised, store.spool)
     // Health never rejects: it already says that the store is unreachable.
     return { ...health, pausedQueues: await this.pausedQueues().catch(() => []) }

@@ -173,13 +173,15 @@ export class DeadLetterQueue extends QueueActions {
    */
   start(): void {
     this.#checkOpen()
-    const { settings, redelivery, sweeper, heartbeats, bulkRunner, alerts } = this.parts
+    const { settings, redelivery, sweeper, heartbeats, bulkRunner, alertMonitor, outbox } =
+      this.parts
     if (settings.redeliver) {
       redelivery.start()
       sweeper.start()
     } else heartbeats.start()
     bulkRunner.start()
-    alerts?.start()
+    alertMonitor?.start()
+    outbox.start()
   }
 
   /** Sets what the list of workers says about this process. Call it before `start`. */
@@ -194,10 +196,12 @@ export class DeadLetterQueue extends QueueActions {
    */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     checkKeys('stop options', options, ['drainMs'])
-    const { redelivery, sweeper, heartbeats, bulkRunner, alerts, groupTracker } = this.parts
+    const { redelivery, sweeper, heartbeats, bulkRunner, alertMonitor } = this.parts
+    const { outbox, groupTracker } = this.parts
     const drained = redelivery.stop(options.drainMs ?? 10_000)
-    const stopped = [sweeper.stop(), heartbeats.stop(), bulkRunner.stop(), alerts?.stop()]
+    const stopped = [sweeper.stop(), heartbeats.stop(), bulkRunner.stop(), alertMonitor?.stop()]
     await Promise.all([drained, ...stopped])
+    await outbox.stop()
     await groupTracker.stop()
   }
 

@@ -17,14 +17,29 @@ export function isInScope(
   )
 }
 
-/** The failure as the caller may store it. Without a tenant, it gets the only one of the scope. */
-export function boundFailure<F extends { queue: string; tenant?: string | undefined }>(
-  failure: F,
-  caller: Caller,
-): F {
+interface BoundedFailure {
+  queue: string
+  tenant?: string | undefined
+  dedupeKey?: string | undefined
+}
+
+/**
+ * The failure as the caller may store it. Without a tenant, it gets the only one of the scope. A
+ * dedupeKey of a caller with a scope of tenants counts within the tenant: the same key of another
+ * tenant must neither show nor change the letter of that tenant.
+ */
+export function boundFailure<F extends BoundedFailure>(failure: F, caller: Caller): F {
   const { tenants } = caller.scope
   checkQueue(failure.queue, caller)
-  return tenants === undefined ? failure : { ...failure, tenant: tenantOf(failure.tenant, tenants) }
+  if (tenants === undefined) return failure
+  const tenant = tenantOf(failure.tenant, tenants)
+  const { dedupeKey: key } = failure
+  return { ...failure, tenant, ...(key === undefined ? {} : { dedupeKey: keyOf(tenant, key) }) }
+}
+
+/** The slash separates them: an encoded tenant has none. */
+function keyOf(tenant: string, dedupeKey: string): string {
+  return `${encodeURIComponent(tenant.toWellFormed())}/${dedupeKey}`
 }
 
 /** Rejects a queue outside the scope of the caller. */

@@ -18,7 +18,7 @@ export function checkAccess(caller: Caller | undefined, name: string, endpoint: 
   if (!caller)
     throw new RedriveError(
       'UNAUTHENTICATED',
-      'the request has no valid token: send the header Authorization: Bearer TOKEN',
+      'the request has no valid token or session: sign in, or send the header Authorization: Bearer TOKEN',
     )
   if (permission === 'by-action') checkSomePermission(caller, name)
   else if (permission !== 'any') checkPermission(caller, name, permission)

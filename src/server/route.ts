@@ -129,6 +129,7 @@ function contextOf(
 ): Context {
   const lastEventId = request.headers['last-event-id']
   const session: SessionActions = {
+    hasProvider: options.settings?.oidc !== undefined,
     signIn: (given) => signIn.open(reply, given),
     signOut: () => signIn.close(reply, identity!),
   }

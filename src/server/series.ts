@@ -166,7 +166,8 @@ export class Series {
       return own
     }
     for (const { action, queue, count } of totals) {
-      const metric = action === 'capture' ? 'captured' : outcomeOfAction[action]
+      // A failure that was added to a letter is no new letter.
+      const metric = action === 'occur' ? undefined : outcomeOfAction[action]
       if (metric === undefined) continue
       countsFor(queue)[metric] += count
       all[metric] += count

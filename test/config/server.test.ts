@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { examineConfig, loadConfig, type ConfigSources } from '../../src/config/load.ts'
 
@@ -48,6 +50,13 @@ describe('the settings of the server', () => {
   it('are overridden by the environment', () => {
     const env = { OIDC_SECRET: 'x', REDRIVE_SERVER__PORT: '8080', REDRIVE_SERVER__HOST: '::1' }
     expect(loadConfig(sources(text, env)).server).toMatchObject({ port: 8080, host: '::1' })
+  })
+
+  it('are valid in all examples of the documentation', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../docs/operating/sign-in.md'), 'utf8')
+    const examples = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, yaml]) => yaml!)
+    expect(examples).toHaveLength(4)
+    for (const yaml of examples) expect(problemsOf(yaml, { OIDC_CLIENT_SECRET: 'x' })).toEqual([])
   })
 
   it('are empty by default', () => {

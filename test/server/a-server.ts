@@ -5,6 +5,7 @@ import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { Idempotency } from '../../src/server/idempotency.ts'
 import { OneTimeCodes } from '../../src/server/sign-in/one-time-codes.ts'
+import type { ServerOptions } from '../../src/server/parts.ts'
 import { createServer } from '../../src/server/server.ts'
 import { Tokens, type NewToken } from '../../src/server/tokens.ts'
 import type { ServerSettings } from '../../src/config/server.ts'
@@ -33,6 +34,7 @@ export interface TestServer {
 export async function aServer(
   options: QueueOptions = {},
   settings: ServerSettings = {},
+  more: Partial<ServerOptions> = {},
 ): Promise<TestServer> {
   const clock = fakeClock()
   const store = memoryStore({ clock })
@@ -43,7 +45,8 @@ export async function aServer(
   const onError = (error: unknown): unknown => errors.push(error)
   const codes = new OneTimeCodes(clock)
   const version = '0'
-  const app = createServer({ dlq, tokens, codes, idempotency, clock, version, settings, onError })
+  const parts = { dlq, tokens, codes, idempotency, clock, version, settings, onError }
+  const app = createServer({ ...parts, ...more })
   checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {

@@ -289,6 +289,20 @@ describe('many failures as lines', () => {
     socket.destroy()
   })
 
+  it('keeps the dedupeKeys of tenants apart', async () => {
+    const acme = await server.client({ tenants: ['acme'] })
+    const umbrella = await server.client({ tenants: ['umbrella'] })
+    const failure = { queue: 'a', error, dedupeKey: 'order-1' }
+    const first = await acme.capture(failure)
+    expect(await umbrella.capture(failure)).toMatchObject({ occurrences: 1 })
+    expect(await acme.capture(failure)).toEqual({ ...first, occurrences: 2 })
+    const { items } = await server.dlq.find({ queue: 'a', order: 'oldest' })
+    expect(items).toMatchObject([
+      { tenant: 'acme', dedupeKey: 'acme/order-1', occurrences: 2 },
+      { tenant: 'umbrella', dedupeKey: 'umbrella/order-1', occurrences: 1 },
+    ])
+  })
+
   it('bounds each line by the scope of the token', async () => {
     const client = await server.client({ queues: ['b'] })
     const results = []

@@ -222,6 +222,11 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   resumeQueue: { input: () => ({ queue }) },
 
   listAlerts: nothing,
+  listAlertHistory: nothing,
+  listAlertDeliveries: nothing,
+  // No alert is raised and there is no target: the calls pass all checks of the server.
+  acknowledgeAlert: { input: () => ({ name: 'nearly-full', note: 'known' }), allowed: 404 },
+  testAlertTarget: { input: () => ({ target: 'team' }), allowed: 404 },
   getHealth: nothing,
   getMetrics: nothing,
   scrapeMetrics: nothing,
@@ -261,6 +266,7 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
     input: ({ codes }) => ({ code: codes.create(callerOf({ name: 'mia', role: 'viewer' })) }),
   },
   getCaller: nothing,
+  getSignInMethods: nothing,
   endSession: nothing,
 
   getLiveness: nothing,

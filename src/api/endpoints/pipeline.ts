@@ -34,6 +34,7 @@ export const pipelineEndpoints = {
         .string()
         .min(1)
         .max(249)
+        .regex(/^[\w.-]+$/, 'must be a topic: letters, digits, dots, _ and -')
         .optional()
         .describe('A topic. Default: the source topic of each record.'),
       again: z.boolean().optional().describe('True: also records that were replayed before.'),

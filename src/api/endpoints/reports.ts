@@ -9,10 +9,19 @@ import {
 import { endpoint, metricsType } from '../endpoint.ts'
 import { filterSchema, filterShape } from '../schemas/filter.ts'
 import { summaryView } from '../schemas/letter.ts'
-import { alertView, backtestReport, healthView, metricsView } from '../schemas/report.ts'
+import {
+  alertChangeView,
+  alertDeliveryView,
+  alertView,
+  backtestReport,
+  healthView,
+  metricsView,
+  targetTestView,
+} from '../schemas/report.ts'
 
 const tag = 'Reports'
 const nothing = z.strictObject({})
+const alertLimit = z.int().min(1).max(500).optional().describe('Default: 500.')
 const maxRetries = z.int().min(0).max(1000)
 /** The queue checks it, with its defaults. */
 const retryPolicy = z
@@ -48,6 +57,50 @@ export const reportEndpoints = {
     bounds: 'queues',
     input: nothing,
     output: z.array(alertView),
+  }),
+  listAlertHistory: endpoint({
+    method: 'GET',
+    path: '/api/alerts/history',
+    tag,
+    summary:
+      'Lists alerts that were raised and cleared, the newest first. A caller with a scope sees those of its queues.',
+    permission: 'letter:read',
+    bounds: 'queues',
+    input: z.strictObject({ limit: alertLimit }),
+    output: z.array(alertChangeView),
+  }),
+  listAlertDeliveries: endpoint({
+    method: 'GET',
+    path: '/api/alerts/deliveries',
+    tag,
+    summary: 'Lists notifications that wait, were delivered or failed, the newest first.',
+    permission: 'admin',
+    bounds: 'all',
+    input: z.strictObject({ limit: alertLimit }),
+    output: z.array(alertDeliveryView),
+  }),
+  acknowledgeAlert: endpoint({
+    method: 'POST',
+    path: '/api/alerts/{name}/acknowledge',
+    tag,
+    summary: 'Ends the reminders of a raised alert until it clears.',
+    permission: 'letter:retry',
+    bounds: 'queues',
+    input: z.strictObject({
+      name: z.string().min(1).max(400),
+      note: z.string().min(1).max(1000).exactOptional(),
+    }),
+    output: alertView,
+  }),
+  testAlertTarget: endpoint({
+    method: 'POST',
+    path: '/api/alerts/test',
+    tag,
+    summary: 'Sends a test to a target for notifications, and returns what it answered.',
+    permission: 'admin',
+    bounds: 'all',
+    input: z.strictObject({ target: z.string().min(1).max(50) }),
+    output: targetTestView,
   }),
   getHealth: endpoint({
     method: 'GET',

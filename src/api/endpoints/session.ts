@@ -25,6 +25,18 @@ export const sessionEndpoints = {
     input: z.strictObject({}),
     output: callerView,
   }),
+  getSignInMethods: endpoint({
+    method: 'GET',
+    path: '/api/session/methods',
+    tag: 'Session',
+    summary: 'Says how people can sign in besides a code and a token.',
+    permission: 'public',
+    bounds: 'none',
+    input: z.strictObject({}),
+    output: z.strictObject({
+      oidc: z.boolean().describe('Whether /login/oidc signs in at an identity provider.'),
+    }),
+  }),
   endSession: endpoint({
     ...aboutSession,
     method: 'DELETE',

@@ -1,7 +1,7 @@
 import type { FeedEvent } from '../../api/schemas/feed.ts'
 import type { Scope } from '../../api/permissions.ts'
 import type { BulkAction } from '../../letter/bulk-action.ts'
-import type { Alert } from '../../policy/alerts.ts'
+import type { Alert } from '../../policy/alert-rule.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import { isFilterInScope } from '../bounds.ts'
 import { viewBulkAction } from '../bulk-view.ts'

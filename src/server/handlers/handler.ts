@@ -72,6 +72,8 @@ export interface Context extends Shared {
 
 /** Opens and ends the session of a browser. */
 export interface SessionActions {
+  /** Whether people can sign in at an identity provider. */
+  hasProvider: boolean
   /** Sets the cookie of a new session. */
   signIn(given: Credentials): Promise<Identity>
   /** False: the request has no session. */

@@ -14,5 +14,7 @@ export const sessionHandlers: Handlers<keyof typeof sessionEndpoints> = {
 
   getCaller: (_, { identity }) => viewIdentity(identity),
 
+  getSignInMethods: (_, { session }) => ({ oidc: session.hasProvider }),
+
   endSession: async (_, { session }) => ({ ended: await session.signOut() }),
 }

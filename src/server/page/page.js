@@ -106,6 +106,12 @@ function showSignIn() {
   for (const id of ['content', 'sign-out']) find(id).hidden = true
   find('caller').textContent = ''
   find('sign-in').hidden = false
+  void showProvider().catch((error) => showMessage(error.message))
+}
+
+async function showProvider() {
+  const { oidc } = await call('GET', '/api/session/methods')
+  find('provider').hidden = !oidc
 }
 
 async function showContent() {

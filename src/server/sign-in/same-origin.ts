@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { csrfHeader } from '../../api/client.ts'
+import { csrfHeader } from '../../api/endpoint.ts'
 import { RedriveError } from '../../errors.ts'
 
 /**

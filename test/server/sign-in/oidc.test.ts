@@ -230,6 +230,18 @@ describe('a sign-in at an OpenID Connect provider', () => {
   })
 })
 
+describe('GET /api/session/methods', () => {
+  it('says whether there is a provider', async () => {
+    const methods = async (): Promise<unknown> =>
+      (await fetch(`${server.url}/api/session/methods`)).json()
+    expect(await methods()).toEqual({ oidc: true })
+    await server.close()
+    server = await aServer()
+    expect(await methods()).toEqual({ oidc: false })
+    expect((await fetch(`${server.url}/login/oidc`)).status).toBe(404)
+  })
+})
+
 describe('an OpenID Connect provider that is down', () => {
   it('does not keep the server from starting, and is found when it is back', async () => {
     provider.isDown = true
