@@ -65,7 +65,7 @@ export const quickSizes: Sizes = {
   groups: 2_000,
   sequentialMessages: 200,
   concurrentMessages: 4_000,
-  httpCaptures: 3_000,
+  httpCaptures: 2_000,
   httpLines: 4_000,
 }
 

@@ -257,6 +257,13 @@ export const errorTable = {
     retry: true,
     means: 'The caller sends more requests than the server allows. Wait as Retry-After says.',
   },
+  SERVER_BUSY: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means:
+      'The server has too many requests in flight. Nothing was done. Wait as Retry-After says.',
+  },
   SERVER_STOPPING: {
     status: 503,
     exit: 8,

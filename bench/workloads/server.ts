@@ -11,10 +11,10 @@ import {
 } from '../../test/load/server-process.ts'
 import { median, quantile, rate, result, type Bench, type Result } from '../harness.ts'
 import { failure, operation } from '../sample.ts'
+import { encrypted } from './encryption.ts'
 import { fillGroups } from './groups.ts'
 
 const inFlight = 64
-/** The server redelivers nothing and logs no captures, as one with much traffic does. */
 const ownCapture = '/api/capture'
 const bareServer = fileURLToPath(new URL('../yardsticks/bare-server.ts', import.meta.url))
 
@@ -28,7 +28,7 @@ export async function server(bench: Bench): Promise<Result[]> {
   await bench.clear()
   const pages = await measurePages(bench)
   await bench.clear()
-  return [...captures, ...pages]
+  return [...captures, ...pages, ...(await encrypted(bench))]
 }
 
 async function measureCaptures(bench: Bench): Promise<Result[]> {
@@ -42,7 +42,7 @@ async function measureCaptures(bench: Bench): Promise<Result[]> {
     await bench.clear()
     await withBareServer(bench, async (client) => {
       const single = (n: number): HttpRequest => post('/one', bodies[n % 1000]!)
-      await sendAll(client, sizes.warmUp, single)
+      await sendAll(client, sizes.httpCaptures / 2, single)
       one.bare.push(
         await timedRate(sizes.httpCaptures, () => sendAll(client, sizes.httpCaptures, single)),
       )
@@ -50,7 +50,7 @@ async function measureCaptures(bench: Bench): Promise<Result[]> {
     })
     await withServer(bench, 'captures', async (client) => {
       const single = (n: number): HttpRequest => post(ownCapture, bodies[n % 1000]!)
-      await sendAll(client, sizes.warmUp, single)
+      await sendAll(client, sizes.httpCaptures / 2, single)
       one.own.push(
         await timedRate(sizes.httpCaptures, () => sendAll(client, sizes.httpCaptures, single)),
       )
@@ -189,7 +189,7 @@ async function timedRate(count: number, work: () => Promise<void>): Promise<numb
   return rate(count, performance.now() - startMs)
 }
 
-/** Sends all lines in one request, twice; the first is a warm-up. */
+/** Sends all lines in one request, twice; the first one is a warm-up. */
 async function linesRate(
   client: HttpClient,
   path: string,

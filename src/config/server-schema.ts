@@ -173,6 +173,12 @@ export function serverSchema<T extends z.ZodType>(secret: T) {
       .describe(
         'Limit for each caller, without captures. Default: 200 and 400 for people, none for tokens.',
       ),
+    maxRequests: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .optional()
+      .describe('Requests in flight, above which others get status 503. Default: 1000.'),
     jwt: jwt.optional().describe('Accepts the tokens (JWT) of an issuer.'),
     oidc: oidcSchema(secret).optional().describe('Lets people sign in at an identity provider.'),
   })

@@ -2,11 +2,12 @@ import cookie from '@fastify/cookie'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
 import { openApiDocument } from '../api/openapi.ts'
-import { problemType } from '../api/problem.ts'
+import { problemType, type Problem } from '../api/problem.ts'
 import { RedriveError } from '../errors.ts'
+import { limitRequests } from './admission.ts'
 import { readBodies } from './body.ts'
 import { ifMatchFailed } from './conditions.ts'
-import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
+import { defaultMaxRequests, maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
 import { createParts, type Parts, type ServerOptions } from './parts.ts'
 import { retryAfter, toProblem } from './problems.ts'
 import { renderReference } from './reference/page.ts'
@@ -27,6 +28,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     requestTimeout: requestTimeoutMs,
     routerOptions: { maxParamLength },
     forceCloseConnections: 'idle',
+    // limitRequests rejects them with a problem.
+    return503OnClosing: false,
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, error),
   })
   const parts = createParts(options)
@@ -39,9 +42,11 @@ export function createServer(options: ServerOptions): FastifyInstance {
       options.onAnswer?.(request)
     },
   })
+  limitRequests(app, settings.maxRequests ?? defaultMaxRequests)
   app.setErrorHandler((error, request, reply) => {
     const problem = sendProblem(reply, ifMatchFailed(error, request.headers))
-    if (problem.status >= 500) options.onError(error, routeOf(request), request.id)
+    if (problem.status >= 500 && !isRefusal(problem))
+      options.onError(error, routeOf(request), request.id)
     return reply
   })
   app.setNotFoundHandler((request, reply) => {
@@ -92,7 +97,7 @@ function endpointsByRoute(): EndpointName[][] {
   ) as EndpointName[][]
 }
 
-function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
+function sendProblem(reply: FastifyReply, error: unknown): Problem {
   const { id: requestId } = reply.request
   const problem = { ...toProblem(error), requestId }
   // The hook that adds the header does not see errors of the framework.
@@ -102,6 +107,11 @@ function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
     reply.header('retry-after', retryAfter(error))
   reply.code(problem.status).type(problemType).send(problem)
   return problem
+}
+
+/** A request that was not begun. There may be many, and none is an error of the server. */
+function isRefusal({ code }: Problem): boolean {
+  return code === 'SERVER_BUSY' || code === 'SERVER_STOPPING'
 }
 
 function addSecurityHeaders(reply: FastifyReply): void {

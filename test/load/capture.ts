@@ -21,7 +21,8 @@ export interface CaptureOptions {
   isOver: () => boolean
 }
 
-const causes = 20
+/** Failures with the same cause are one group. */
+const causes = 'abcdefghijklmnopqrst'
 const retryMs = 20
 /** Responses that say: send it again later. */
 const retryable = new Set([409, 429, 503])
@@ -31,25 +32,31 @@ export async function capture(options: CaptureOptions): Promise<void> {
   const { target, ledger, key, isKeyed, isOver } = options
   const request = captureRequest(key, isKeyed)
   do {
-    const response = await target.client.send(request).catch(() => undefined)
-    if (response === undefined) ledger.unanswered.add(key)
-    else {
-      const { status, body } = response
+    const response = await target.client.send(request).catch(toCode)
+    // A refused connection has sent nothing.
+    if (typeof response === 'string') {
+      if (response !== 'ECONNREFUSED') ledger.unanswered.add(key)
+    } else {
+      const { status, headers, body } = response
       ledger.count(status)
       if (status === 201) {
         ledger.unanswered.delete(key)
         return ledger.acknowledge(key, (JSON.parse(body) as { id: string }).id)
       }
+      if ((status === 429 || status === 503) && headers['retry-after'] === undefined)
+        ledger.problems.push(`capture answered ${status} without Retry-After: ${body}`)
       if (!retryable.has(status)) ledger.problems.push(`capture answered ${status}: ${body}`)
     }
     await pause(retryMs)
   } while (isKeyed && !isOver())
 }
 
+function toCode(error: unknown): string {
+  return String((error as { code?: unknown }).code)
+}
+
 export function captureRequest(key: string, isKeyed: boolean): HttpRequest {
-  const cause = String.fromCharCode(
-    97 + ([...key].reduce((sum, c) => sum + c.charCodeAt(0), 0) % causes),
-  )
+  const cause = causes[Buffer.from(key).reduce((sum, byte) => sum + byte, 0) % causes.length]!
   const body = JSON.stringify({
     queue: `queue-${cause}`,
     json: { key, note: 'x'.repeat(500) },

@@ -71,7 +71,7 @@ async function readIds(store: Store): Promise<Map<string, string[]>> {
     const from = cursor === undefined ? {} : { cursor }
     const page = await store.find({ state: [...states], limit: 1000, ...from })
     for (const { id, metadata } of page.items) {
-      const key = String(metadata['key'])
+      const key = metadata['key'] as string
       ids.set(key, [...(ids.get(key) ?? []), id])
     }
     if (page.cursor === undefined) return ids

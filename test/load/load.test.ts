@@ -16,7 +16,9 @@ describe('a server under load', () => {
       `answers every request and stores every capture once in ${name}`,
       { timeout: 240_000 },
       async () => {
-        const result = await load({ ...own, seconds: 5, clients: 40, seed: 1 })
+        // Without a spool, which answers 503 when a busy machine needs seconds for a write.
+        const set = ['onStoreDown=fail']
+        const result = await load({ ...own, seconds: 5, clients: 20, seed: 1, set })
         const { lost, repeated, problems, letters, acknowledged, statuses } = result
         expect({ lost, repeated, problems }).toEqual({ lost: [], repeated: [], problems: [] })
         expect(acknowledged).toBeGreaterThan(0)

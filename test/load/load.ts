@@ -7,7 +7,12 @@ import { createEnvironment } from '../crash/environment.ts'
 import { capture, captureRequest } from './capture.ts'
 import { httpClient, type HttpClient } from './http-client.ts'
 import { compareWithStore, Ledger, type Comparison } from './ledger.ts'
-import { createToken, startServer, type ServerProcess } from './server-process.ts'
+import {
+  createToken,
+  startServer,
+  type ServerProcess,
+  type ServerSettings,
+} from './server-process.ts'
 
 export interface LoadSettings {
   /** `sqlite:FILE` or the URL of a server. Default: a new file. */
@@ -15,6 +20,8 @@ export interface LoadSettings {
   seconds: number
   clients: number
   seed: number
+  /** Settings of the server, in the form key=value. */
+  set?: readonly string[]
 }
 
 export interface LoadResult extends Comparison {
@@ -45,12 +52,13 @@ export async function withServer<T>(
   store: string | undefined,
   work: (server: ServerProcess, client: HttpClient, storeUrl: string) => Promise<T>,
   connections: number,
+  options: Pick<ServerSettings, 'set'> = {},
 ): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-load-'))
   const environment = await createEnvironment(store, folder, 0)
   try {
     const token = await createToken(environment.url)
-    const server = await startServer({ store: environment.url, folder })
+    const server = await startServer({ store: environment.url, folder, ...options })
     const client = httpClient(server.url, token, connections)
     try {
       return await work(server, client, environment.url)
@@ -94,6 +102,7 @@ export function load(settings: LoadSettings): Promise<LoadResult> {
       }
     },
     clients,
+    { set: settings.set ?? [] },
   )
 }
 

@@ -12,8 +12,6 @@ export interface ServerSettings {
   store: string
   /** Where the server writes its log, and the spool of a store on a server. */
   folder: string
-  /** Default: any free port. A server that is started again needs the one that clients know. */
-  port?: number
   /** Settings in the form key=value. */
   set?: readonly string[]
   /** A module that changes the server, such as a planted bug. */
@@ -42,7 +40,7 @@ const clockTickMs = 10
 
 /** Starts `redrive serve`. */
 export function startServer(settings: ServerSettings): Promise<ServerProcess> {
-  const { store, folder, port = 0, set = [], preload, nodeOptions = [] } = settings
+  const { store, folder, set = [], preload, nodeOptions = [] } = settings
   return startProcess(folder, [
     ...nodeOptions,
     ...(preload ? ['--import', preload.href] : []),
@@ -51,7 +49,7 @@ export function startServer(settings: ServerSettings): Promise<ServerProcess> {
     '--store',
     store,
     '--port',
-    String(port),
+    '0',
     ...set.flatMap((assignment) => ['--set', assignment]),
   ])
 }

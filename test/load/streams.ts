@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import { pause } from '../crash/child.ts'
 import { captureRequest } from './capture.ts'
 import type { HttpClient } from './http-client.ts'
 import { withServer } from './load.ts'
@@ -50,9 +49,9 @@ async function transfer(
   const exportMemory = sampleMemory(first)
   const importMemory = sampleMemory(second)
   let exported = 0
-  const export_ = await from.open({ method: 'GET', path: '/api/export' })
+  const source = await from.open({ method: 'GET', path: '/api/export' })
   const counted = async function* (): AsyncGenerator<string> {
-    for await (const chunk of export_.setEncoding('utf8') as AsyncIterable<string>) {
+    for await (const chunk of source.setEncoding('utf8') as AsyncIterable<string>) {
       exported += chunk.split('\n').length - 1
       yield chunk
     }
@@ -106,17 +105,10 @@ async function readAll(response: IncomingMessage): Promise<string> {
 
 function sampleMemory(server: ServerProcess): { stop: () => number[] } {
   const samples = [server.memoryBytes()]
-  let isOver = false
-  const sample = async (): Promise<void> => {
-    while (!isOver) {
-      await pause(sampleMs)
-      if (!isOver) samples.push(server.memoryBytes())
-    }
-  }
-  void sample()
+  const timer = setInterval(() => samples.push(server.memoryBytes()), sampleMs)
   return {
     stop: () => {
-      isOver = true
+      clearInterval(timer)
       return samples
     },
   }

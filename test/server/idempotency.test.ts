@@ -96,9 +96,9 @@ describe('Idempotency-Key', () => {
   it('adds the same letter when the outcome of the write was unknown', async () => {
     const client = await server.client()
     const failure = { queue: 'a', json: 1, error }
-    const { add } = server.store
+    const add = server.store.add.bind(server.store)
     server.store.add = async (letters, capacity) => {
-      await add.call(server.store, letters, capacity)
+      await add(letters, capacity)
       throw new RedriveError('STORE_UNAVAILABLE', 'the connection was lost')
     }
     await expect(client.capture(failure, { idempotencyKey: 'key' })).rejects.toMatchObject({

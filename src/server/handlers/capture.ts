@@ -18,6 +18,8 @@ import type { Handlers } from './handler.ts'
 /** Lines that are stored together. */
 const batchLines = 256
 const batchBytes = 4 * 1024 * 1024
+/** Batches of one request that are stored at the same time. */
+const maxStoring = 2
 /** Every byte up to this one is a space or a control character. */
 const space = 0x20
 
@@ -28,8 +30,9 @@ export const captureHandlers: Handlers<keyof typeof captureEndpoints> = {
     return viewCaptured(await dlq.enqueue(operation, error, context), context, caller)
   },
 
-  async *captureMany(_, { dlq, caller, body, onError }) {
-    for await (const batch of readAhead(batchesOf(splitLines(body, maxBodyBytes), caller))) {
+  captureMany(_, { dlq, caller, body, onError }) {
+    const batches = batchesOf(splitLines(body, maxBodyBytes), caller)
+    return storeBatches(batches, async (batch) => {
       const failures = batch.flatMap(({ failure }) => failure ?? [])
       const outcomes = await dlq.enqueueEach(failures)
       const results = batch.map(({ line, failure, problem }) => {
@@ -43,8 +46,8 @@ export const captureHandlers: Handlers<keyof typeof captureEndpoints> = {
           return { line, problem: problemOf(error, onError) }
         }
       })
-      yield results.map(toLine).join('')
-    }
+      return results.map(toLine).join('')
+    })
   },
 }
 
@@ -106,16 +109,36 @@ function readLine({ number, bytes, size }: RawLine): CaptureInput {
   return checkInput(captureInput, parseJson(bytes, `line ${number}`)) as CaptureInput
 }
 
-/** Reads the next value while the one before is used. */
-async function* readAhead<T>(values: AsyncGenerator<T>): AsyncGenerator<T> {
-  for (let next = values.next(); ;) {
-    const { value, done } = await next
-    if (done) return
-    next = values.next()
-    // It is awaited later, or never, if the client goes away.
-    next.catch(() => {})
-    yield value
+/**
+ * Stores batches, a few at the same time: the next ones are read and built while the disk writes.
+ * Returns the results in their order, each as soon as it is there.
+ */
+async function* storeBatches(
+  batches: AsyncGenerator<ReadLine[]>,
+  store: (batch: ReadLine[]) => Promise<string>,
+): AsyncGenerator<string> {
+  const stored: Promise<string>[] = []
+  let isEnd = false
+  let next: Promise<IteratorResult<ReadLine[]>> | undefined
+  for (;;) {
+    if (!isEnd && stored.length < maxStoring) next ??= handled(batches.next())
+    if (next === undefined && stored.length === 0) return
+    const first = await Promise.race([...stored.slice(0, 1), ...(next ? [next] : [])])
+    if (typeof first === 'string') {
+      void stored.shift()
+      yield first
+    } else {
+      next = undefined
+      if (first.done) isEnd = true
+      else stored.push(handled(store(first.value)))
+    }
   }
+}
+
+/** It is awaited later, or never, if the client goes away. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {})
+  return promise
 }
 
 /** Groups lines by number and size. Empty lines are left out. */
