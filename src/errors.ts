@@ -232,11 +232,24 @@ export const errorTable = {
     retry: false,
     means: 'The server has no such address. See the API reference.',
   },
+  IDENTITY_PROVIDER_UNAVAILABLE: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means:
+      'The identity provider of the server is unreachable, or its answer is wrong. Sessions and API tokens still work.',
+  },
   TOO_MANY_REQUESTS: {
     status: 429,
     exit: 7,
     retry: true,
     means: 'The caller sends more requests than the server allows. Wait as Retry-After says.',
+  },
+  SERVER_STOPPING: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means: 'The server is stopping. Send the request to another one, or again after its restart.',
   },
   CLOSED: {
     status: 500,

@@ -28,6 +28,9 @@ type Bounds =
 
 export const linesType = 'application/x-ndjson'
 export const eventType = 'application/cloudevents+json'
+export const eventStreamType = 'text/event-stream'
+/** The text format of Prometheus. */
+export const metricsType = 'text/plain; version=0.0.4; charset=utf-8'
 
 /**
  * One endpoint: its route, its validation, who may call it, and what it returns. The server, the
@@ -61,8 +64,13 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
    */
   input: Input
   output: z.ZodType<Output>
-  /** The response is many outputs, one on each line. Absent: it is one output. */
-  stream?: 'lines'
+  /**
+   * The response is many outputs. `lines`: one on each line. `events`: Server-Sent Events, without
+   * an end. Absent: it is one output.
+   */
+  stream?: 'lines' | 'events'
+  /** Content type of a response that is a string. Absent: it is JSON. */
+  text?: string
   /** Status of a success. Default: 200. */
   status?: 200 | 201 | 202
   /**
@@ -70,11 +78,22 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
    * Idempotency-Key.
    */
   secret?: boolean
+  /**
+   * True: the request adds a letter, and adds it once however often it runs with the same id for
+   * it. With an Idempotency-Key it has that id, so that it can run again when its server died.
+   */
+  repeatable?: boolean
 }
 
 /** The keys of the input that the path has. */
 export function pathKeys(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, key]) => key!)
+}
+
+/** The content type of a response. */
+export function responseType({ stream, text }: Pick<Endpoint, 'stream' | 'text'>): string {
+  if (stream === 'events') return eventStreamType
+  return stream === 'lines' ? linesType : (text ?? 'application/json')
 }
 
 /** Whether the input is in the query, and not in the body. */
@@ -90,7 +109,11 @@ export function endpoint<Input extends z.ZodObject, Output>(
 }
 
 /** Keeps the exact types of an endpoint whose response is a stream. */
-export function streamEndpoint<Input extends z.ZodObject, Output, Stream extends 'lines'>(
+export function streamEndpoint<
+  Input extends z.ZodObject,
+  Output,
+  Stream extends 'lines' | 'events',
+>(
   given: Endpoint<Input, Output> & { stream: Stream },
 ): Endpoint<Input, Output> & { stream: Stream } {
   return given

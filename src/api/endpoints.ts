@@ -3,12 +3,14 @@ import type { Endpoint } from './endpoint.ts'
 import { auditEndpoints } from './endpoints/audit.ts'
 import { bulkEndpoints } from './endpoints/bulk.ts'
 import { captureEndpoints } from './endpoints/capture.ts'
+import { eventEndpoints } from './endpoints/events.ts'
 import { groupEndpoints } from './endpoints/groups.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
 import { pipelineEndpoints } from './endpoints/pipeline.ts'
 import { queueEndpoints } from './endpoints/queues.ts'
 import { reportEndpoints } from './endpoints/reports.ts'
 import { seriesEndpoints } from './endpoints/series.ts'
+import { sessionEndpoints } from './endpoints/session.ts'
 import { systemEndpoints } from './endpoints/system.ts'
 import { tokenEndpoints } from './endpoints/tokens.ts'
 import { transferEndpoints } from './endpoints/transfer.ts'
@@ -28,6 +30,8 @@ export const endpoints = {
   ...pipelineEndpoints,
   ...tokenEndpoints,
   ...auditEndpoints,
+  ...eventEndpoints,
+  ...sessionEndpoints,
   ...systemEndpoints,
 }
 

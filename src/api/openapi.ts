@@ -1,5 +1,12 @@
 import { z } from 'zod'
-import { eventType, hasQuery, linesType, pathKeys, type Endpoint } from './endpoint.ts'
+import {
+  eventType,
+  hasQuery,
+  linesType,
+  pathKeys,
+  responseType,
+  type Endpoint,
+} from './endpoint.ts'
 import { endpointNames, endpointOf } from './endpoints.ts'
 import { permissionOfAction } from './permissions.ts'
 import { problemSchema, problemType } from './problem.ts'
@@ -89,7 +96,7 @@ function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): Operat
       [status]: {
         description: 'Success.',
         content: {
-          [endpoint.stream ? linesType : 'application/json']: {
+          [responseType(endpoint)]: {
             schema: schemas.add(endpoint.output, 'output'),
           },
         },

@@ -71,6 +71,16 @@ export class Bulk {
     return this.#records.list(limit, matches)
   }
 
+  /** The actions that workers run, or would run if they were not paused or stopped. */
+  async active(): Promise<BulkAction[]> {
+    return this.#records.byIds(await this.#records.activeIds())
+  }
+
+  /** The actions that exist of these. */
+  byIds(ids: readonly string[]): Promise<BulkAction[]> {
+    return this.#records.byIds(ids)
+  }
+
   /** Approves a plan that needs a second person. The first approval stays. */
   async approve(id: string, by: string): Promise<BulkAction> {
     const approver = checkBy(by)

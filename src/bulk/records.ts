@@ -73,6 +73,16 @@ export class BulkRecords {
     return all.toReversed().slice(0, limit)
   }
 
+  /** The actions that exist of these. */
+  async byIds(ids: readonly string[]): Promise<BulkAction[]> {
+    if (ids.length === 0) return []
+    const records = await this.#records.list(kinds.action, { ids })
+    // An action that this process cannot decrypt is left out.
+    return records
+      .filter(({ value }) => !readSealed(value))
+      .map((one) => toShown(actionOf(one).action))
+  }
+
   /** All actions, the oldest first. */
   async *actions(): AsyncGenerator<StoredAction> {
     for (let after: string | undefined; ;) {

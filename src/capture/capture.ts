@@ -20,7 +20,9 @@ import { maxRetriesFor, type RetryLimits } from '../policy/retry-limits.ts'
 import type { AddResult, Capacity, Store } from '../store.ts'
 import { describeValue } from '../check/keys.ts'
 import { parseTime } from '../check/read-time.ts'
+import { inSpan } from '../tracing.ts'
 import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
+import { captureSpan, chunkSpan, joinTrace } from './trace.ts'
 
 export interface Captured {
   queue: string
@@ -77,8 +79,14 @@ export class Capturer {
     this.#checkEnabled(captured.queue)
     const { client } = captured.context
     const letter = this.#letterOf(captured)
-    const [result] = await this.#storeFor(client).add([letter], this.#options.capacity)
-    return this.#report(letter, result!, client !== undefined)
+    return inSpan(
+      () => captureSpan(letter),
+      async (span) => {
+        if (span) joinTrace(letter, span)
+        const [result] = await this.#storeFor(client).add([letter], this.#options.capacity)
+        return this.#report(letter, result!, client !== undefined)
+      },
+    )
   }
 
   #checkEnabled(queue: string): void {
@@ -126,7 +134,15 @@ export class Capturer {
             this.#checkEnabled(captured.queue)
             return this.#letterOf(captured)
           })
-        const chunk = this.#captureChunk(letters, stored)
+        const chunk = inSpan(
+          () => chunkSpan(letters),
+          (span) => {
+            // A batch has one span. Letters with a trace of their own stay in it.
+            for (const letter of span ? letters : [])
+              if (letter.traceparent === undefined) joinTrace(letter, span!)
+            return this.#captureChunk(letters, stored)
+          },
+        )
         // The chunk is awaited later; until then its rejection must not count as unhandled.
         chunk.catch(() => {})
         inFlight.push(chunk)
@@ -149,24 +165,61 @@ export class Capturer {
    * error is thrown.
    */
   async #captureChunk(letters: DeadLetter[], stored: string[]): Promise<string[]> {
-    const results = await this.#options.store.add(letters, this.#options.capacity)
-    const ids: string[] = []
-    let firstError: unknown
+    const outcomes = await this.#addAll(letters)
+    const ids = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []))
+    const failed = outcomes.find(({ status }) => status === 'rejected')
+    if (!failed) return ids
+    stored.push(...ids)
+    throw (failed as PromiseRejectedResult).reason
+  }
+
+  /**
+   * Captures some failures in one write. Resolves with the outcome of each, in the given order: one
+   * that cannot be stored does not stop the others.
+   */
+  async captureEach<T>(
+    failures: readonly T[],
+    read: (failure: T) => Captured,
+  ): Promise<PromiseSettledResult<DeadLetter>[]> {
+    const outcomes: PromiseSettledResult<DeadLetter>[] = []
+    const letters: DeadLetter[] = []
+    const positions: number[] = []
+    for (const [position, failure] of failures.entries()) {
+      try {
+        const captured = rejectClient(read(failure))
+        this.#checkEnabled(captured.queue)
+        letters.push(this.#letterOf(captured))
+        positions.push(position)
+      } catch (reason) {
+        outcomes[position] = { status: 'rejected', reason }
+      }
+    }
+    for (const [index, outcome] of (await this.#addAll(letters)).entries())
+      outcomes[positions[index]!] = outcome
+    return outcomes
+  }
+
+  async #addAll(letters: readonly DeadLetter[]): Promise<PromiseSettledResult<DeadLetter>[]> {
+    const outcomes: PromiseSettledResult<DeadLetter>[] = []
+    let results: AddResult[]
+    try {
+      results = await this.#options.store.add(letters, this.#options.capacity)
+    } catch (reason) {
+      return letters.map(() => ({ status: 'rejected', reason }))
+    }
     for (const [index, letter] of letters.entries()) {
       const result = results[index]!
       try {
-        const stored =
+        const value =
           result.kind === 'added'
             ? this.#reportAdded(letter, result)
             : await this.#report(letter, result)
-        ids.push(stored.id)
-      } catch (error) {
-        firstError ??= error
+        outcomes.push({ status: 'fulfilled', value })
+      } catch (reason) {
+        outcomes.push({ status: 'rejected', reason })
       }
     }
-    if (firstError === undefined) return ids
-    stored.push(...ids)
-    throw firstError
+    return outcomes
   }
 
   #letterOf(captured: Captured): DeadLetter {

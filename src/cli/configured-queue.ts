@@ -1,9 +1,12 @@
+import { readFileSync } from 'node:fs'
 import type { Logger } from 'pino'
 import { pino } from 'pino'
 import { systemClock } from '../clock/clock.ts'
 import type { Config } from '../config/load.ts'
 import { connect } from '../connect/store.ts'
+import { RedriveError } from '../errors.ts'
 import { logObserver } from '../observers/log.ts'
+import { PrometheusMetrics } from '../observers/metrics/metrics.ts'
 import type { Notifier } from '../observers/notify/notifier.ts'
 import { pagerduty } from '../observers/notify/pagerduty.ts'
 import { slack } from '../observers/notify/slack.ts'
@@ -23,18 +26,47 @@ export interface ConfiguredQueue {
 }
 
 /** A logger that writes JSON lines to stdout. */
-export function createLogger(level: 'info' | 'error' = 'info'): Logger {
+export function createLogger(level: 'info' | 'error' | 'silent' = 'info'): Logger {
   return pino(
     { level, base: { pid: process.pid }, messageKey: 'message' },
     pino.destination({ fd: 1, sync: true }),
   )
 }
 
+/** The metrics of this process, and the options of a queue that feed them. */
+export function createMetrics(logger: Logger): {
+  metrics: PrometheusMetrics
+  measured: Pick<QueueOptions, 'observers' | 'onStoreCall'>
+} {
+  const metrics = new PrometheusMetrics({
+    version: readVersion(),
+    onError: (error) => logger.error({ error }, 'a scrape could not read all metrics'),
+  })
+  const { observe, countStoreCall: onStoreCall } = metrics
+  return { metrics, measured: { observers: [observe], onStoreCall } }
+}
+
+/** The port of an option such as `--port`. */
+export function readPort(given: string, option: string): number {
+  const port = Number(given)
+  if (/^\d+$/.test(given) && port <= 65_535) return port
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `${option} must be a number from 0 to 65535, got "${given}"`,
+  )
+}
+
+/** The version of this package. */
+export function readVersion(): string {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(manifest) as { version: string }).version
+}
+
 /** Opens a queue with the handlers and the notifiers of a configuration. It does not start it. */
 export async function openConfiguredQueue(
   { store: url, options, handlers, notify }: Config,
   logger: Logger,
-  extra: QueueOptions = {},
+  { observers = [], ...extra }: QueueOptions = {},
 ): Promise<ConfiguredQueue> {
   await checkStoreOpens(url)
   const notifiers = createNotifiers(notify)
@@ -42,7 +74,7 @@ export async function openConfiguredQueue(
     ...options,
     ...extra,
     clock: systemClock,
-    observers: [logObserver(logger), ...notifiers],
+    observers: [logObserver(logger), ...notifiers, ...observers],
   })
   const ending = new AbortController()
   const targetHandlers = [...handlers].map(([queue, target]) => {

@@ -11,6 +11,7 @@ import { invalidConfig, problemsOf } from './problems.ts'
 import { readTextFile } from './read-file.ts'
 import { configSchema, type ConfigData } from './schema.ts'
 import { Secrets } from './secrets.ts'
+import { serverOf, type ServerSettings } from './server.ts'
 import { settingsOf, defaultStore, type Setting } from './settings.ts'
 import {
   encryptionOf,
@@ -51,6 +52,8 @@ export interface Config {
   handlers: ReadonlyMap<string, HandlerTarget>
   /** Where alerts go. */
   notify: NotifyTargets
+  /** How `redrive serve` listens, and who may sign in. */
+  server: ServerSettings
   /** Every effective value and its origin, without secrets. */
   settings: readonly Setting[]
   /** The file that was read, if one was. */
@@ -95,6 +98,7 @@ export function examineConfig(
   const notify = notifyOf(parsed.data.notify, secrets)
   const mailboxes = mailboxesOf(parsed.data.mailboxes, secrets)
   const encryption = encryptionOf(parsed.data.encryption, secrets)
+  const server = serverOf(parsed.data.server, secrets)
   const store = parsed.data.store ?? defaultStore
   problems.push(...workflow.problems)
   const unversioned = findFixWithoutVersion(parsed.data)
@@ -112,6 +116,7 @@ export function examineConfig(
     options,
     handlers,
     notify,
+    server,
     settings: settingsOf(parsed.data, layer, workflow),
   }
   return { config: file.name === undefined ? config : { ...config, file: file.name } }
@@ -156,7 +161,7 @@ function fromFile(file: string | undefined, env: Environment, read: ReadFile): F
   return { ...found, layer: empty, problems: [...problems, problem] }
 }
 
-const nonOptionKeys = ['store', 'handlers', 'mailboxes', 'notify', 'encryption']
+const nonOptionKeys = ['store', 'handlers', 'mailboxes', 'notify', 'encryption', 'server']
 
 /** The keys that are options of a queue, with every backoff as a full policy. */
 function optionsOf(data: ConfigData): QueueOptions {

@@ -3,6 +3,7 @@ import { categories, recoverabilities, severities } from '../letter/letter.ts'
 import { targetProblem } from '../targets/http.ts'
 import { templates } from '../policy/templates.ts'
 import { keyIdPattern } from '../check/encryption-keys.ts'
+import { serverSchema } from './server-schema.ts'
 import { fingerprintRule } from '../options/fingerprint-rule.ts'
 import {
   durationMs,
@@ -16,6 +17,7 @@ import {
 const {
   backoffs: _backoffs,
   transforms: _transforms,
+  onStoreCall: _onStoreCall,
   observers: _observers,
   clock: _clock,
   rules: rulesOption,
@@ -341,6 +343,9 @@ export const configSchema = z.strictObject({
     .max(1000)
     .optional()
     .describe('Names of built-in rules for common failure patterns, tried after rules.'),
+  server: serverSchema(secret)
+    .optional()
+    .describe('How redrive serve listens, and who may sign in.'),
   ...workflowShape,
 })
 

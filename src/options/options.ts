@@ -8,6 +8,7 @@ import type { JsonSchema } from '../check/payload-schema.ts'
 import type { ReplaySafety } from '../letter/replay-safety.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
+import type { StoreCall } from '../store.ts'
 import {
   provideKeys,
   isKeyProvider,
@@ -181,6 +182,11 @@ export interface QueueOptions extends QueuePolicy {
   transforms?: Record<string, Transform>
   /** Observers that receive every event. `dlq.on` adds more. */
   observers?: readonly Observer[]
+  /**
+   * Gets every call of the store after it has ended: its method, duration, number of items and
+   * error code. Calls within a span of OpenTelemetry then have spans of their own.
+   */
+  onStoreCall?: (call: StoreCall) => void
   /** Name of this process in leases and history. Default: a random name. */
   worker?: string
   /** The program that captures, as stored in letters next to its process id. */
@@ -213,6 +219,7 @@ type Unset =
   | 'spoolPath'
   | 'search'
   | 'encryption'
+  | 'onStoreCall'
 
 /** Options with every default filled in. */
 export type Settings = Required<Omit<QueueOptions, Unset | 'clock' | 'worker'>> &

@@ -14,6 +14,7 @@ import type { Transform } from '../letter/bulk-action.ts'
 import { functionSchema } from '../check/issues.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
+import type { StoreCall } from '../store.ts'
 import { longestMs, parsePolicy } from '../policy/backoff.ts'
 import { encryption } from './encryption.ts'
 import { fingerprintRule } from './fingerprint-rule.ts'
@@ -367,6 +368,7 @@ export const optionsShape = {
     .optional(),
   transforms: z.record(z.string().min(1), functionSchema<Transform>()).optional(),
   observers: z.array(functionSchema<Observer>()).optional(),
+  onStoreCall: functionSchema<(call: StoreCall) => void>().optional(),
   worker: z
     .string()
     .min(1)

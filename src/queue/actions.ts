@@ -129,6 +129,16 @@ export class QueueActions extends LetterActions {
     return this.parts.bulk.list(limit, matches)
   }
 
+  /** The bulk actions that run now. */
+  activeBulkActions(): Promise<BulkAction[]> {
+    return this.parts.bulk.active()
+  }
+
+  /** The bulk actions with these ids. Unknown ids are left out. */
+  bulkActionsById(ids: readonly string[]): Promise<BulkAction[]> {
+    return this.parts.bulk.byIds(ids)
+  }
+
   // queues
 
   /**

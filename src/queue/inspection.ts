@@ -27,6 +27,7 @@ import type { LetterFilter, LetterQuery, Page } from '../letter/query.ts'
 import type { PayloadDiff } from '../letter/payload-diff.ts'
 import type { QueuePolicy } from '../options/options.ts'
 import { policyShape } from '../options/schema.ts'
+import type { Alert } from '../policy/alerts.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
@@ -216,10 +217,17 @@ export class QueueInspection {
     return countKeys()
   }
 
+  /**
+   * The raised alerts of all processes, by name. While the store is unreachable, the last known.
+   */
+  async alerts(): Promise<Alert[]> {
+    return (await this.parts.alerts?.raised()) ?? []
+  }
+
   async health(): Promise<Health> {
-    const { redelivery, alerts, store } = this.parts
+    const { redelivery, store } = this.parts
     const { started: running, active, stuck } = redelivery
-    const raised = (await alerts?.raised()) ?? []
+    const raised = await this.alerts()
     const health = await readHealth(store, { running, active }, stuck, raised, store.spool)
     // Health never rejects: it already says that the store is unreachable.
     return { ...health, pausedQueues: await this.pausedQueues().catch(() => []) }

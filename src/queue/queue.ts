@@ -76,6 +76,15 @@ export class DeadLetterQueue extends QueueActions {
   }
 
   /**
+   * Stores some failures in one write. Resolves with the outcome of each, in the same order: one
+   * that cannot be stored does not stop the others.
+   */
+  async enqueueEach(failures: readonly Enqueued[]): Promise<PromiseSettledResult<DeadLetter>[]> {
+    this.#checkOpen()
+    return this.parts.capturer.captureEach(failures, enqueuedCapture)
+  }
+
+  /**
    * Wraps a function: its failures are stored, and retried by calling it again with the same input.
    * The original error is rethrown once the letter is stored; with `rethrow: false` the call then
    * resolves with undefined. The function gets `run` in every call; `run.idempotencyKey` is the

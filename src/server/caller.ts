@@ -55,6 +55,13 @@ function checkSomePermission({ name: caller, permissions }: Caller, name: string
   )
 }
 
+/** Whether two callers have the same rights. */
+export function isSameCaller(one: Caller | undefined, other: Caller | undefined): boolean {
+  const rightsOf = ({ name, permissions, scope }: Caller): string =>
+    JSON.stringify([name, [...permissions], scope])
+  return one !== undefined && other !== undefined && rightsOf(one) === rightsOf(other)
+}
+
 function isScoped({ queues, tenants }: Scope): boolean {
   return queues !== undefined || tenants !== undefined
 }

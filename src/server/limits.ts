@@ -10,3 +10,7 @@ export const maxParamLength = 2000
  * they have sent all lines, so that this is also the limit for the results of those.
  */
 export const maxUnreadBytes = 8 * 1024 * 1024
+/** Bytes of a body that anybody may send. */
+export const maxPublicBodyBytes = 16 * 1024
+/** The same of a stream of events, of which a server has many. */
+export const maxUnreadEventBytes = 64 * 1024

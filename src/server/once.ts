@@ -31,9 +31,15 @@ export async function once(
 ): Promise<Result> {
   const key = request.headers['idempotency-key']
   if (key === undefined || request.method === 'GET') return act()
+  if (endpoint.permission === 'public')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      'a request that needs no token has no Idempotency-Key: remove it',
+    )
   const { method, url, headers, body } = request
   const begun = await idempotency.begin({
     key: String(key),
+    isRepeatable: endpoint.repeatable ?? false,
     caller: context.caller,
     parts: [
       method,
@@ -48,6 +54,7 @@ export async function once(
   })
   if (begun.kind === 'done') return show(begun.response, context)
   const { run } = begun
+  context.newId = run.newId
   let result: Result
   try {
     result = await act()

@@ -1,141 +1,75 @@
+import cookie from '@fastify/cookie'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
-import { linesType } from '../api/endpoint.ts'
-import { AuditLog } from '../admin/audit/audit-log.ts'
-import { openApiDocument } from '../api/openapi.ts'
 import { problemType } from '../api/problem.ts'
-import type { Clock } from '../clock/clock.ts'
-import type { Setting } from '../config/settings.ts'
 import { RedriveError } from '../errors.ts'
-import type { PipelineAdmin } from '../pipeline/admin.ts'
-import type { DeadLetterQueue } from '../queue/queue.ts'
-import { bodyOf, isLines, linesOf, readBodies } from './body.ts'
-import { checkAccess, type Caller } from './caller.ts'
-import { checkBounds } from './check-bounds.ts'
-import { ifMatchFailed, matchesEtag, readIfMatch } from './conditions.ts'
-import { recordDenial, type DenialContext } from './denials.ts'
-import { auditHandlers } from './handlers/audit.ts'
-import { bulkHandlers } from './handlers/bulk.ts'
-import { captureHandlers } from './handlers/capture.ts'
-import { groupHandlers } from './handlers/groups.ts'
-import type { Context, Handlers } from './handlers/handler.ts'
-import { letterHandlers } from './handlers/letters.ts'
-import { pipelineHandlers } from './handlers/pipeline.ts'
-import { queueHandlers } from './handlers/queues.ts'
-import { reportHandlers } from './handlers/reports.ts'
-import { seriesHandlers } from './handlers/series.ts'
-import { systemHandlers } from './handlers/system.ts'
-import { tokenHandlers } from './handlers/tokens.ts'
-import { transferHandlers } from './handlers/transfer.ts'
-import { viewHandlers } from './handlers/views.ts'
-import type { Idempotency } from './idempotency.ts'
-import { readInput } from './input.ts'
+import { readBodies } from './body.ts'
+import { ifMatchFailed } from './conditions.ts'
 import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
-import { hasVersion, once, rejectKey } from './once.ts'
-import { toProblem } from './problems.ts'
-import { renderReference } from './reference/page.ts'
-import { referenceStyle } from './reference/style.ts'
-import { Series } from './series.ts'
-import { sendStream, signalOf } from './stream.ts'
-import type { Tokens } from './tokens.ts'
-import { Views } from './views.ts'
-
-export interface ServerOptions {
-  dlq: DeadLetterQueue
-  tokens: Tokens
-  /** Keeps the responses of requests with an Idempotency-Key. */
-  idempotency: Idempotency
-  clock: Clock
-  /** The caller of a token that is not in the store. */
-  identify?: (token: string) => Caller | undefined
-  version: string
-  /** Every effective setting and its origin, without secrets. Default: none are shown. */
-  settings?: readonly Setting[]
-  /** The pipeline whose dead records can be replayed. Default: none. */
-  pipeline?: PipelineAdmin
-  /** Reports an unexpected error. */
-  onError: (error: unknown, route: string) => void
-}
-
-const handlers: Handlers = {
-  ...letterHandlers,
-  ...viewHandlers,
-  ...captureHandlers,
-  ...transferHandlers,
-  ...groupHandlers,
-  ...bulkHandlers,
-  ...queueHandlers,
-  ...reportHandlers,
-  ...seriesHandlers,
-  ...pipelineHandlers,
-  ...tokenHandlers,
-  ...auditHandlers,
-  ...systemHandlers,
-}
-type AnyHandler = (input: unknown, context: Context) => unknown
+import { createParts, type Parts, type ServerOptions } from './parts.ts'
+import { retryAfter, toProblem } from './problems.ts'
+import { addReference } from './reference/routes.ts'
+import { requestIdOf, trackRequests } from './request-tracking.ts'
+import { addRoute, routeOf, senderOf } from './route.ts'
+import { addOidcRoutes } from './sign-in/oidc-routes.ts'
+import { OidcLogin } from './sign-in/oidc.ts'
+import { isPageRequest, sendPage, serveStaticFiles } from './static-files.ts'
 
 /** The HTTP server over the table of endpoints. It listens after `listen`. */
 export function createServer(options: ServerOptions): FastifyInstance {
+  const { settings = {} } = options
   const app = Fastify({
+    ...(settings.trustedProxies ? { trustProxy: settings.trustedProxies } : {}),
+    genReqId: requestIdOf(options.clock),
     bodyLimit: maxBodyBytes,
     requestTimeout: requestTimeoutMs,
     routerOptions: { maxParamLength },
     forceCloseConnections: 'idle',
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, error),
   })
+  const parts = createParts(options)
   app.addHook('onSend', async (_request, reply) => addSecurityHeaders(reply))
+  trackRequests(app, {
+    clock: options.clock,
+    senderOf,
+    onAnswer: (request) => {
+      parts.shared.metrics.countRequest(request)
+      options.onAnswer?.(request)
+    },
+  })
   app.setErrorHandler((error, request, reply) => {
     const problem = sendProblem(reply, ifMatchFailed(error, request.headers))
-    if (problem.status >= 500) options.onError(error, routeOf(request))
+    if (problem.status >= 500) options.onError(error, routeOf(request), request.id)
     return reply
   })
   app.setNotFoundHandler((request, reply) => {
+    if (isPageRequest(request)) return sendPage(reply)
     sendProblem(
       reply,
       new RedriveError('ROUTE_NOT_FOUND', `there is no ${request.method} ${pathOf(request)}`),
     )
     return reply
   })
+  app.register(cookie)
   readBodies(app, options.clock)
-  const parts = createParts(options)
-  app.addHook('onListen', async () => parts.series.start())
-  app.addHook('onClose', () => parts.series.stop())
-  for (const names of endpointsByRoute()) addRoute(app, names, options, parts)
+  startAndStop(app, parts)
+  for (const names of endpointsByRoute()) addRoute(app, names, parts)
+  const { oidc, publicUrl } = settings
+  if (oidc && publicUrl !== undefined) {
+    const login = new OidcLogin(oidc, publicUrl, options.clock)
+    addOidcRoutes(app, { ...options, signIn: parts.signIn, oidc: login, publicUrl })
+  }
   addReference(app, options.version)
+  serveStaticFiles(app)
   return app
 }
 
-/** The OpenAPI document and its page. They show nothing of the store, so that everybody may see them. */
-function addReference(app: FastifyInstance, version: string): void {
-  const document = openApiDocument(version)
-  const page = renderReference(document)
-  app.get('/api/openapi.json', () => document)
-  app.get('/reference', (_, reply) => reply.type('text/html; charset=utf-8').send(page))
-  app.get('/reference.css', (_, reply) =>
-    reply.type('text/css; charset=utf-8').send(referenceStyle),
-  )
-}
-
-/** What handlers use besides the queue. The same for all requests. */
-type Parts = Pick<
-  Context,
-  'dlq' | 'tokens' | 'clock' | 'audit' | 'views' | 'series' | 'settings' | 'pipeline'
->
-
-function createParts(options: ServerOptions): Parts {
-  const { dlq, tokens, clock, settings = [], pipeline } = options
-  const { store } = dlq
-  const onError = (error: unknown): void => options.onError(error, 'taking a sample')
-  return {
-    dlq,
-    tokens,
-    clock,
-    settings,
-    pipeline,
-    audit: new AuditLog({ store, clock }),
-    views: new Views(store, clock),
-    series: new Series({ store, clock, onError }),
-  }
+function startAndStop(app: FastifyInstance, { options, shared: { series, feed } }: Parts): void {
+  app.addHook('onListen', async () => series.start())
+  app.addHook('onClose', () => series.stop())
+  // The feed ends its streams before the server closes, which would wait for them.
+  options.stopping?.addEventListener('abort', () => void feed.close(), { once: true })
+  app.addHook('preClose', () => feed.close())
 }
 
 /** Endpoints with the same method and path differ in the form of their body. */
@@ -145,112 +79,26 @@ function endpointsByRoute(): EndpointName[][] {
   ) as EndpointName[][]
 }
 
-function addRoute(
-  app: FastifyInstance,
-  names: EndpointName[],
-  options: ServerOptions,
-  parts: Parts,
-): void {
-  const { method, path, stream } = endpointOf(names[0]!)
-  const nameFor = (request: FastifyRequest): EndpointName =>
-    names.find((name) => isLines(request.headers) === (endpointOf(name).body === 'lines')) ??
-    names[0]!
-  app.route({
-    method,
-    url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
-    // The headers of a stream are not worth reading all of it.
-    exposeHeadRoute: stream === undefined,
-    // Before the body is read, so that nobody without a right can make the server read it.
-    onRequest: async (request) => {
-      const name = nameFor(request)
-      const endpoint = endpointOf(name)
-      const caller = endpoint.permission === 'public' ? undefined : await identify(request, options)
-      const { params } = request as { params: { [key: string]: string } }
-      const sender = { dlq: options.dlq, endpoint: name, caller, params }
-      await recordDenial(sender, () => checkAccess(caller, name, endpoint))
-      senders.set(request, sender)
-    },
-    handler: (request, reply) => {
-      const sender = senders.get(request)!
-      return recordDenial(sender, () => respond(sender, request, reply, options, parts))
-    },
-  })
-}
-
-/** What is known about the sender of a request. */
-const senders = new WeakMap<FastifyRequest, DenialContext>()
-
-async function respond(
-  sender: DenialContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  options: ServerOptions,
-  parts: Parts,
-): Promise<FastifyReply> {
-  const { endpoint: name, caller, params } = sender
-  const endpoint = endpointOf(name)
-  const onError = (error: unknown): void => options.onError(error, routeOf(request))
-  const signal = signalOf(reply)
-  const ifVersion = readIfMatch(endpoint, request.headers)
-  const input = readInput(endpoint, {
-    params,
-    query: new URL(request.url, 'http://server').searchParams,
-    body: bodyOf(endpoint, request),
-  })
-  const body = linesOf(request)
-  const context = { ...parts, caller, ifVersion, body, signal, onError } as unknown as Context
-  const act = async (): Promise<unknown> => {
-    if (caller) await checkBounds(sender, endpoint, input, context)
-    return (handlers[name] as AnyHandler)(input, context)
-  }
-  if (endpoint.stream || endpoint.body === 'lines') rejectKey(request)
-  if (endpoint.stream) {
-    return sendStream(reply, linesType, (await act()) as AsyncIterable<string>, context)
-  }
-  const { idempotency } = options
-  const { status, body: output } = await once(
-    { idempotency, endpoint, request, context },
-    async () => ({
-      status: endpoint.status ?? 200,
-      body: await act(),
-    }),
-  )
-  const etag = hasVersion(output) ? `"${output.version}"` : undefined
-  if (etag !== undefined) reply.header('etag', etag)
-  if (request.method === 'GET' && etag !== undefined && matchesEtag(request.headers, etag))
-    return reply.code(304).send()
-  if (status >= 400) reply.type(problemType)
-  return reply.code(status).send(output)
-}
-
-async function identify(
-  request: FastifyRequest,
-  { tokens, identify: known }: ServerOptions,
-): Promise<Caller | undefined> {
-  const [, token] = /^Bearer ([\w-]{1,200})$/.exec(request.headers.authorization ?? '') ?? []
-  if (token === undefined) return undefined
-  return known?.(token) ?? tokens.identify(token)
-}
-
 function sendProblem(reply: FastifyReply, error: unknown): { status: number } {
-  const problem = toProblem(error)
+  const { id: requestId } = reply.request
+  const problem = { ...toProblem(error), requestId }
+  // The hook that adds the header does not see errors of the framework.
+  reply.header('x-request-id', requestId)
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer')
-  if (problem.status === 429 || problem.status === 503) reply.header('retry-after', '1')
+  if (problem.status === 429 || problem.status === 503)
+    reply.header('retry-after', retryAfter(error))
   reply.code(problem.status).type(problemType).send(problem)
   return problem
 }
 
 function addSecurityHeaders(reply: FastifyReply): void {
   reply.headers({
-    'content-security-policy': "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    'content-security-policy':
+      "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
     'cache-control': reply.getHeader('cache-control') ?? 'no-store',
   })
-}
-
-function routeOf({ method, routeOptions }: FastifyRequest): string {
-  return `${method} ${routeOptions.url}`
 }
 
 function pathOf(request: FastifyRequest): string {

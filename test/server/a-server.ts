@@ -4,8 +4,11 @@ import { createClient, type Client } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { Idempotency } from '../../src/server/idempotency.ts'
-import { createServer, type ServerOptions } from '../../src/server/server.ts'
+import { OneTimeCodes } from '../../src/server/sign-in/one-time-codes.ts'
+import type { ServerOptions } from '../../src/server/parts.ts'
+import { createServer } from '../../src/server/server.ts'
 import { Tokens, type NewToken } from '../../src/server/tokens.ts'
+import type { ServerSettings } from '../../src/config/server.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import type { Store } from '../../src/store.ts'
@@ -19,6 +22,7 @@ export interface TestServer {
   store: Store
   clock: FakeClock
   tokens: Tokens
+  codes: OneTimeCodes
   /** Unexpected errors. A test that ends with one has found a bug. */
   errors: unknown[]
   /** A client with a new token. Default: an admin. */
@@ -29,6 +33,7 @@ export interface TestServer {
 
 export async function aServer(
   options: QueueOptions = {},
+  settings: ServerSettings = {},
   more: Partial<ServerOptions> = {},
 ): Promise<TestServer> {
   const clock = fakeClock()
@@ -38,12 +43,16 @@ export async function aServer(
   const errors: unknown[] = []
   const idempotency = new Idempotency(store, clock)
   const onError = (error: unknown): unknown => errors.push(error)
+  const codes = new OneTimeCodes(clock)
+  const version = '0'
   const app = createServer({
     dlq,
     tokens,
+    codes,
     idempotency,
     clock,
-    version: '0',
+    version,
+    settings,
     onError,
     ...more,
   })
@@ -61,6 +70,7 @@ export async function aServer(
     store,
     clock,
     tokens,
+    codes,
     errors,
     token,
     client: async (given) => createClient({ url, token: await token(given) }),
@@ -103,10 +113,11 @@ function checkOutputs(app: FastifyInstance): void {
 export function withServerInEachTest(
   onStart: (server: TestServer) => unknown,
   options: QueueOptions = {},
+  settings: ServerSettings = {},
 ): void {
   let server: TestServer
   beforeEach(async () => {
-    server = await aServer(options)
+    server = await aServer(options, settings)
     await onStart(server)
   })
   afterEach(async () => {

@@ -1,5 +1,6 @@
 import type { EndpointName, InputOf } from '../../src/api/endpoints.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
+import { callerOf } from '../../src/server/tokens.ts'
 import { readAll, type TestServer } from './a-server.ts'
 
 /** Every payload, error, header, metadata value and note of the examples contains it. */
@@ -223,6 +224,7 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listAlerts: nothing,
   getHealth: nothing,
   getMetrics: nothing,
+  scrapeMetrics: nothing,
   getStatistics: nothing,
   getSettings: nothing,
   getSeries: { input: () => ({ metric: 'captured' }) },
@@ -241,7 +243,19 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listAudit: nothing,
   verifyAudit: nothing,
 
+  watchEvents: {
+    input: async (server) => {
+      await aLetter(server)
+      return { after: '0' }
+    },
+  },
+
+  createSession: {
+    input: ({ codes }) => ({ code: codes.create(callerOf({ name: 'mia', role: 'viewer' })) }),
+  },
   getCaller: nothing,
+  endSession: nothing,
+
   getLiveness: nothing,
   getReadiness: nothing,
 }

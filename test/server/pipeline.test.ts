@@ -38,7 +38,7 @@ describe.skipIf(missing)('the pipeline of a server', { timeout: 120_000 }, () =>
       ],
     })
     pipeline = new PipelineAdmin({ graphs, cluster: bench.cluster })
-    server = await aServer({}, { pipeline })
+    server = await aServer({}, {}, { pipeline })
     client = await server.client()
   })
 

@@ -6,7 +6,7 @@ import {
   severities,
   type RetryPolicy,
 } from '../../letter/letter.ts'
-import { endpoint } from '../endpoint.ts'
+import { endpoint, metricsType } from '../endpoint.ts'
 import { filterSchema, filterShape } from '../schemas/filter.ts'
 import { summaryView } from '../schemas/letter.ts'
 import { alertView, backtestReport, healthView, metricsView } from '../schemas/report.ts'
@@ -68,6 +68,17 @@ export const reportEndpoints = {
     bounds: 'all',
     input: nothing,
     output: metricsView,
+  }),
+  scrapeMetrics: endpoint({
+    method: 'GET',
+    path: '/metrics',
+    tag,
+    summary: 'Returns the metrics of the store and of this server in the format of Prometheus.',
+    permission: 'letter:read',
+    bounds: 'all',
+    input: nothing,
+    output: z.string(),
+    text: metricsType,
   }),
   // A rule that matches messages tells what they say, so that reading the report is reading them.
   backtest: endpoint({

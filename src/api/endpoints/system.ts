@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { endpoint } from '../endpoint.ts'
-import { permissions, roles } from '../permissions.ts'
 import { anyJson } from '../schemas/letter.ts'
 import { pausedQueue, statistics } from '../schemas/statistics.ts'
 
@@ -27,22 +26,6 @@ export const systemEndpoints = {
     bounds: 'none',
     input: nothing,
     output: z.strictObject({ ok: z.literal(true) }),
-  }),
-  getCaller: endpoint({
-    method: 'GET',
-    path: '/api/me',
-    tag,
-    summary: 'Returns the name, the permissions and the scope of the caller.',
-    permission: 'any',
-    bounds: 'none',
-    input: nothing,
-    output: z.strictObject({
-      name: z.string(),
-      role: z.enum(roles).exactOptional(),
-      permissions: z.array(z.enum(permissions)),
-      queues: z.array(z.string()).exactOptional(),
-      tenants: z.array(z.string()).exactOptional(),
-    }),
   }),
   getStatistics: endpoint({
     method: 'GET',

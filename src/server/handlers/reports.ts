@@ -18,6 +18,8 @@ export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
 
   getMetrics: (_, { dlq }) => dlq.metrics(),
 
+  scrapeMetrics: (_, { metrics }) => metrics.text(),
+
   backtest: ({ filter = {}, ...change }, { dlq, caller }) =>
     dlq.backtest(change, boundFilter(withoutUndefined(filter), caller)),
 

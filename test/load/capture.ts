@@ -1,0 +1,59 @@
+import { pause } from '../crash/child.ts'
+import type { HttpClient, HttpRequest } from './http-client.ts'
+import type { Ledger } from './ledger.ts'
+
+/** The server that clients talk to now. It is another one after a restart. */
+export interface Target {
+  client: HttpClient
+}
+
+export interface CaptureOptions {
+  target: Target
+  ledger: Ledger
+  /** Unique for each failure. */
+  key: string
+  /**
+   * True: the request has the key as its Idempotency-Key, and is sent again until it is
+   * acknowledged. False: it is sent once.
+   */
+  isKeyed: boolean
+  /** Ends the repetitions. */
+  isOver: () => boolean
+}
+
+const causes = 20
+const retryMs = 20
+/** Responses that say: send it again later. */
+const retryable = new Set([409, 429, 503])
+
+/** Captures one failure. What the server answers is in the ledger. */
+export async function capture(options: CaptureOptions): Promise<void> {
+  const { target, ledger, key, isKeyed, isOver } = options
+  const request = captureRequest(key, isKeyed)
+  do {
+    const response = await target.client.send(request).catch(() => undefined)
+    if (response === undefined) ledger.unanswered.add(key)
+    else {
+      const { status, body } = response
+      ledger.count(status)
+      if (status === 201) {
+        ledger.unanswered.delete(key)
+        return ledger.acknowledge(key, (JSON.parse(body) as { id: string }).id)
+      }
+      if (!retryable.has(status)) ledger.problems.push(`capture answered ${status}: ${body}`)
+    }
+    await pause(retryMs)
+  } while (isKeyed && !isOver())
+}
+
+export function captureRequest(key: string, isKeyed: boolean): HttpRequest {
+  const cause = String.fromCharCode(97 + ([...key].reduce((sum, c) => sum + c.charCodeAt(0), 0) % causes))
+  const body = JSON.stringify({
+    queue: `queue-${cause}`,
+    json: { key, note: 'x'.repeat(500) },
+    metadata: { key },
+    error: { name: 'Error', message: `the gateway ${cause}x refused the call`, code: 'ECONNREFUSED' },
+  })
+  const headers = isKeyed ? { headers: { 'idempotency-key': key } } : {}
+  return { method: 'POST', path: '/api/capture', body, ...headers }
+}
