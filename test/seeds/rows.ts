@@ -298,11 +298,7 @@ export const rows: readonly Row[] = [
     'its category words match',
   ),
   define('W10', 'monitoring rules: utilisation > 80 %', 'exhausted > 100', 'success rate < 50 %'),
-  define(
-    'W11',
-    'access control per operation (RBAC)',
-    'encryption of sensitive data',
-  ),
+  define('W11', 'access control per operation (RBAC)', 'encryption of sensitive data'),
   define(
     'W12',
     'its future list: priority queues',
