@@ -22,6 +22,7 @@ import {
   type PipelineEvent,
   type PipelineOptions,
 } from '../../src/pipeline/index.ts'
+import { PipelineAdmin } from '../../src/pipeline/admin.ts'
 import { lineageIn } from '../../src/pipeline/dead/lineage.ts'
 import {
   DlqConfigSchema,
@@ -35,6 +36,7 @@ import { redrive } from '../cli/run-cli.ts'
 import { aServer } from '../server/a-server.ts'
 import { listViolations, soak } from '../crash/pipeline/soak.ts'
 import { pipelineBench, streamOf, type PipelineBench } from '../pipeline/pipeline-bench.ts'
+import { aServer } from '../server/a-server.ts'
 import { lacksPrivate } from '../servers/private.ts'
 import { backend } from '../servers/servers.ts'
 import { clause, row } from './rows.ts'
@@ -453,6 +455,34 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       expect(JSON.parse(some.out)).toMatchObject({ sent: 1, done: true })
       await waitForEvents('routed', 1)
       expect(JSON.parse((await replay()).out)).toMatchObject({ sent: 1, passed: 1 })
+    })
+
+    it(clause('P6', 'by POST /admin/dlq/{nodeId}/replay'), async () => {
+      await killStreams(streams(2))
+      const pipeline = new PipelineAdmin({ graphs: graphsOf(graphs()), cluster: bench.cluster })
+      const server = await aServer({}, {}, { pipeline })
+      try {
+        const replay = async (body: object): Promise<object> => {
+          const response = await fetch(`${server.url}/admin/dlq/${node}/replay`, {
+            method: 'POST',
+            headers: {
+              authorization: `Bearer ${await server.token({ role: 'operator' })}`,
+              'content-type': 'application/json',
+            },
+            body: JSON.stringify(body),
+          })
+          expect(response.status).toBe(200)
+          return (await response.json()) as object
+        }
+        expect(await replay({ dryRun: true })).toMatchObject({ sent: 2, dryRun: true })
+        const some = { filter: { key: 'k1' }, limit: 1, rate: 100 }
+        expect(await replay(some)).toMatchObject({ sent: 1, done: true })
+        await waitForEvents('routed', 1)
+        expect(await replay({})).toMatchObject({ sent: 1, passed: 1, done: true })
+      } finally {
+        await server.close()
+        await pipeline.close()
+      }
     })
 
     it(clause('P6', 'unwraps, keeps key and headers'), async () => {
