@@ -6,7 +6,14 @@ import { problemType } from '../api/problem.ts'
 import { RedriveError } from '../errors.ts'
 import { readBodies } from './body.ts'
 import { ifMatchFailed } from './conditions.ts'
-import { maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
+import { answerInvalidHttp, endUnreadBodies } from './connections.ts'
+import {
+  headersTimeoutMs,
+  maxBodyBytes,
+  maxParamLength,
+  requestTimeoutMs,
+  timeoutCheckMs,
+} from './limits.ts'
 import { createParts, type Parts, type ServerOptions } from './parts.ts'
 import { retryAfter, toProblem } from './problems.ts'
 import { requestIdOf, trackRequests } from './request-tracking.ts'
@@ -23,6 +30,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     genReqId: requestIdOf(options.clock),
     bodyLimit: maxBodyBytes,
     requestTimeout: requestTimeoutMs,
+    http: { headersTimeout: headersTimeoutMs, connectionsCheckingInterval: timeoutCheckMs },
+    clientErrorHandler: answerInvalidHttp,
     routerOptions: { maxParamLength },
     forceCloseConnections: 'idle',
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, error),
@@ -51,6 +60,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return reply
   })
   app.register(cookie)
+  endUnreadBodies(app, options.clock)
   readBodies(app, options.clock)
   startAndStop(app, parts)
   for (const names of endpointsByRoute()) addRoute(app, names, parts)
