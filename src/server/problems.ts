@@ -7,6 +7,7 @@ const codeOfStatus: { [status: number]: ErrorCode } = {
   404: 'ROUTE_NOT_FOUND',
   408: 'INVALID_INPUT',
   413: 'TOO_LARGE',
+  414: 'TOO_LARGE',
   415: 'INVALID_INPUT',
   429: 'TOO_MANY_REQUESTS',
   431: 'TOO_LARGE',
