@@ -47,12 +47,18 @@ export async function capture(options: CaptureOptions): Promise<void> {
 }
 
 export function captureRequest(key: string, isKeyed: boolean): HttpRequest {
-  const cause = String.fromCharCode(97 + ([...key].reduce((sum, c) => sum + c.charCodeAt(0), 0) % causes))
+  const cause = String.fromCharCode(
+    97 + ([...key].reduce((sum, c) => sum + c.charCodeAt(0), 0) % causes),
+  )
   const body = JSON.stringify({
     queue: `queue-${cause}`,
     json: { key, note: 'x'.repeat(500) },
     metadata: { key },
-    error: { name: 'Error', message: `the gateway ${cause}x refused the call`, code: 'ECONNREFUSED' },
+    error: {
+      name: 'Error',
+      message: `the gateway ${cause}x refused the call`,
+      code: 'ECONNREFUSED',
+    },
   })
   const headers = isKeyed ? { headers: { 'idempotency-key': key } } : {}
   return { method: 'POST', path: '/api/capture', body, ...headers }

@@ -67,7 +67,7 @@ export async function compareWithStore(
 /** The ids of all letters, by the key of their request. */
 async function readIds(store: Store): Promise<Map<string, string[]>> {
   const ids = new Map<string, string[]>()
-  for (let cursor: string | undefined; ; ) {
+  for (let cursor: string | undefined; ;) {
     const from = cursor === undefined ? {} : { cursor }
     const page = await store.find({ state: [...states], limit: 1000, ...from })
     for (const { id, metadata } of page.items) {

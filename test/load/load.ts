@@ -150,6 +150,7 @@ function pickKind(roll: number): Kind {
 
 function quantilesOf(times: number[]): { p50: number; p99: number } {
   const sorted = times.toSorted((a, b) => a - b)
-  const at = (share: number): number => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0)
+  const at = (share: number): number =>
+    Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0)
   return { p50: at(0.5), p99: at(0.99) }
 }

@@ -91,7 +91,8 @@ async function captureLines(count: number, client: HttpClient): Promise<number> 
   })
   let captured = 0
   for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
-    if (chunk.includes('"problem"')) throw new Error(`a line was not stored: ${chunk.slice(0, 500)}`)
+    if (chunk.includes('"problem"'))
+      throw new Error(`a line was not stored: ${chunk.slice(0, 500)}`)
     captured += chunk.split('\n').length - 1
   }
   return captured

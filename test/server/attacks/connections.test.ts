@@ -282,7 +282,7 @@ describe('guesses of tokens', () => {
       })
     const statuses = new Set<number>()
     for (let n = 0; n < 100; n++) statuses.add((await guess(n)).status)
-    expect([...statuses].sort()).toEqual([401, 429])
+    expect(statuses).toEqual(new Set([401, 429]))
     const limited = await guess(0)
     expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0)
     const valid = await fetch(`${url}/api/letters`, {
