@@ -24,6 +24,7 @@ import { AlertMonitor } from './observers/alerts/monitor.ts'
 import { ownOf, type Settings } from './options/options.ts'
 import { Policies } from './options/per-queue.ts'
 import type { Rule } from './policy/classify.ts'
+import type { Redaction } from './policy/redaction/redaction.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
 import { Sweeper } from './redelivery/sweep/sweeper.ts'
 import { WorkerRegistry } from './redelivery/worker-registry.ts'
@@ -67,13 +68,14 @@ export function assemble(
   const capacity = capacityOf(settings)
   const policyFor = (queue: string): Settings => policies.of(queue)
   const limitsFor = policyFor
+  const redactionFor = (queue: string): Redaction | undefined => policies.redaction(queue)
   const groupRecords = new GroupRecords(store)
   const app = { host: hostname(), pid: process.pid, ...settings.app }
   const groupTracker = new GroupTracker({ records: groupRecords, clock, hub, app })
   const onFailedRun: AdminOptions['onFailedRun'] = (letter, change) =>
     groupTracker.addRun(letter, change)
   const rules = { classifierRules, fingerprints, backoffs, limitsFor }
-  const shared = { store, clock, hub, ...rules, onFailedRun }
+  const shared = { store, clock, hub, ...rules, redactionFor, onFailedRun }
   const capturer = new Capturer({
     ...shared,
     maxPayloadBytes,
@@ -119,7 +121,7 @@ export function assemble(
     redelivery,
     sweeper,
     alerts: alertMonitor(store, settings, clock, hub),
-    ...actionParts({ ...shared, settings, policyFor, groupRecords, worker }),
+    ...actionParts({ ...shared, settings, policies, groupRecords, worker }),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),
     groupTracker,
   }
@@ -130,7 +132,7 @@ type ActionPartsOptions = Omit<
   'audit' | 'repairRulesFor' | 'createFixCheck' | 'maxPayloadBytes' | 'pollMs' | 'publish'
 > & {
   settings: Settings
-  policyFor: (queue: string) => Settings
+  policies: Policies
   groupRecords: GroupRecords
   worker: string
 }
@@ -138,13 +140,14 @@ type ActionPartsOptions = Omit<
 /** The actions of people, on one letter and on many. */
 function actionParts({
   settings,
-  policyFor,
+  policies,
   groupRecords,
   worker,
   ...shared
 }: ActionPartsOptions): Pick<Parts, 'admin' | 'audit' | 'bulk' | 'bulkRunner' | 'routes'> {
   const { store, clock, hub } = shared
-  const audit = new AuditLog({ store, clock, hub })
+  const policyFor = (queue: string): Settings => policies.of(queue)
+  const audit = new AuditLog({ store, clock, hub, redact: (text) => policies.redactStored(text) })
   const createFixCheck = fixChecks(groupRecords, settings.app.version, policyFor)
   const repair = { repairRulesFor: policyFor, createFixCheck }
   const routes = new ReplayRoutes({ ...settings, ...repair, clock })

@@ -9,11 +9,12 @@ import type {
   RetryPolicy,
   Source,
 } from '../letter/letter.ts'
-import { toTimestamp } from '../letter/time.ts'
+import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import { decideCapture } from '../policy/decide.ts'
 import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
-import { understand } from '../policy/judge.ts'
+import { understand, type Understood } from '../policy/judge.ts'
+import type { Redaction } from '../policy/redaction/redaction.ts'
 import { inHistory } from '../letter/history.ts'
 import type { Rule } from '../policy/classify.ts'
 import { maxRetriesFor, type RetryLimits } from '../policy/retry-limits.ts'
@@ -52,6 +53,8 @@ export interface CapturerOptions {
   maxPayloadBytes: number
   /** False: nothing is stored, and every capture rejects with CAPTURE_DISABLED. Default: true. */
   enabled?: boolean
+  /** What is hidden of the letters of a queue. Default: nothing. */
+  redactionFor?: (queue: string) => Redaction | undefined
   /** The program that captures. Default: letters do not name it. */
   app?: App
   /** Gets every failure that was stored: a new letter, or an occurrence of one. Never throws. */
@@ -171,20 +174,12 @@ export class Capturer {
 
   #letterOf(captured: Captured): DeadLetter {
     const { queue, source, payload, thrown, context } = captured
-    const { clock, classifierRules, backoffs, rulesFor, maxPayloadBytes, app } = this.#options
+    const { clock, backoffs, rulesFor, maxPayloadBytes, app } = this.#options
     checkSize(payload, queue, maxPayloadBytes)
     const rules = rulesFor(queue)
     const nowMs = clock.now()
     const at = toTimestamp(nowMs)
-    const { judged, template } = understand(
-      thrown,
-      queue,
-      at,
-      classifierRules,
-      (problem) => this.#reportError(queue, problem),
-      undefined,
-      this.#options.fingerprints,
-    )
+    const { judged, template } = this.#understand(thrown, queue, at)
     const priority = context.priority ?? template?.priority ?? rules.priority
     const chosenRetries = context.maxRetries ?? template?.maxRetries
     const maxRetries = chosenRetries ?? maxRetriesFor(judged.category, rules)
@@ -246,7 +241,22 @@ export class Capturer {
       letter.review = { neededSince: at }
       letter.settledAt = at
     }
-    return letter
+    const redaction = this.#options.redactionFor?.(queue)
+    return redaction ? redactCaptured(letter, redaction) : letter
+  }
+
+  #understand(thrown: unknown, queue: string, at: Timestamp): Understood {
+    const { classifierRules, fingerprints, redactionFor } = this.#options
+    return understand(
+      thrown,
+      queue,
+      at,
+      classifierRules,
+      (problem) => this.#reportError(queue, problem),
+      undefined,
+      fingerprints,
+      redactionFor?.(queue),
+    )
   }
 
   #reportError(queue: string, problem: string): void {
@@ -342,6 +352,23 @@ function addOptional(letter: DeadLetter, context: CaptureContext): void {
   if (task) letter.task = { id: task.id, description: task.description, source: task.source }
   if (github) letter.github = githubOf(github)
   if (context.expiresAt) letter.expiresAt = toTimestamp(parseTime(context.expiresAt))
+}
+
+/** The letter as it is stored. Without its whole payload it cannot run, so a person must act. */
+function redactCaptured(letter: DeadLetter, redaction: Redaction): DeadLetter {
+  const stored = redaction.captured(letter)
+  if (!stored.payload.redacted || stored.state !== 'pending') return stored
+  const { retryAt: _, history, ...rest } = stored
+  const { at } = history[0]!
+  return {
+    ...rest,
+    state: 'parked',
+    reason: 'redacted',
+    backoffMs: 0,
+    review: { neededSince: at },
+    settledAt: at,
+    history: history.map((entry) => ({ ...entry, to: 'parked' })),
+  }
 }
 
 type Github = NonNullable<DeadLetter['github']>

@@ -4,6 +4,7 @@ import { targetProblem } from '../targets/http.ts'
 import { templates } from '../policy/templates.ts'
 import { keyIdPattern } from '../check/encryption-keys.ts'
 import { fingerprintRule } from '../options/fingerprint-rule.ts'
+import { redactOption } from '../options/redact-shape.ts'
 import {
   durationMs,
   mailboxName,
@@ -26,6 +27,7 @@ const {
   queues: queuesOption,
   mailboxes: _mailboxes,
   encryption: encryptionOption,
+  redact: _redact,
   ...data
 } = optionsShape
 
@@ -75,6 +77,8 @@ const backoff = z
   ])
   .optional()
   .describe(backoffOption.description ?? '')
+
+const redact = redactOption(z.string().min(1))
 
 /** Patterns are not allowed: a hostile message could make a regular expression take for ever. */
 const substring = z
@@ -315,6 +319,7 @@ export const configSchema = z.strictObject({
   notify: notify.optional().describe('Where redrive work sends alerts.'),
   maxRetries,
   backoff,
+  redact,
   ...data,
   search: data.search.meta({ description: data.search.description ?? '', format: 'uri' }),
   mailboxes: z
@@ -323,7 +328,7 @@ export const configSchema = z.strictObject({
     .describe('Mailboxes that letters are replayed to, by the mailbox name in the letters.'),
   encryption: encryption.optional().describe(encryptionOption.description ?? ''),
   queues: z
-    .record(z.string(), z.strictObject({ ...policyShape, backoff }))
+    .record(z.string(), z.strictObject({ ...policyShape, backoff, redact }))
     .optional()
     .describe(queuesOption.description ?? ''),
   rules: z

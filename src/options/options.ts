@@ -19,6 +19,7 @@ import { optionsShape, policyShape } from './schema.ts'
 import { defaultAlertRules, type AlertRule } from '../policy/alerts.ts'
 import type { Rule } from '../policy/classify.ts'
 import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
+import type { RedactOptions } from '../policy/redaction/redaction.ts'
 import type { MaxRetriesByCategory } from '../policy/retry-limits.ts'
 import { templatesOf } from '../policy/templates.ts'
 import type { FlowSettings } from '../policy/flow-control.ts'
@@ -79,6 +80,12 @@ export interface QueuePolicy extends FlowSettings {
    * at once.
    */
   confirmReplayMs?: number
+  /**
+   * Hides secrets and personal data from callers of the server without the permission
+   * `payload:reveal`, and with `atCapture` also from the store, logs and notifications. The option of
+   * a queue replaces that for all queues. Default: nothing is hidden.
+   */
+  redact?: RedactOptions
 }
 
 /**
@@ -207,6 +214,7 @@ type Unset =
   | 'budget'
   | 'dependency'
   | 'payloadSchema'
+  | 'redact'
   | 'maxItems'
   | 'approval'
   | 'onStoreDown'

@@ -17,6 +17,7 @@ import type { Observer } from '../observer.ts'
 import { longestMs, parsePolicy } from '../policy/backoff.ts'
 import { encryption } from './encryption.ts'
 import { fingerprintRule } from './fingerprint-rule.ts'
+import { redactOption } from './redact-shape.ts'
 import { repairShape } from './repair-shape.ts'
 
 /** A duration that may be 0. */
@@ -212,6 +213,7 @@ export const policyShape = {
     .describe(
       'Name of the service that the handler calls. Queues with the same name share its limits.',
     ),
+  redact: redactOption(z.union([z.string().min(1), z.instanceof(RegExp)])),
   ...repairShape,
   ...flowControlShape,
 }

@@ -26,6 +26,7 @@ import type { PausedQueue } from '../letter/paused-queue.ts'
 import type { LetterFilter, LetterQuery, Page } from '../letter/query.ts'
 import type { PayloadDiff } from '../letter/payload-diff.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
+import type { Redaction } from '../policy/redaction/redaction.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
 import type { KeyUse, SearchOptions } from '../store.ts'
@@ -193,6 +194,16 @@ export class QueueInspection {
   /** Queues that `pauseQueue` has paused, by name. */
   pausedQueues(): Promise<PausedQueue[]> {
     return this.parts.pausedQueues.list()
+  }
+
+  /** What is hidden of the letters of a queue (option `redact`). Undefined: nothing. */
+  redaction(queue: string): Redaction | undefined {
+    return this.parts.policies.redaction(queue)
+  }
+
+  /** The redaction of every queue that has one, for text that may come from any of them. */
+  redactions(): Redaction[] {
+    return this.parts.policies.redactions()
   }
 
   /** State of the flow control of each queue and dependency in this process. */
