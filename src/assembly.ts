@@ -21,6 +21,7 @@ import { GroupTracker } from './groups/tracker.ts'
 import type { ObserverHub } from './observer.ts'
 import { readMeasures } from './observers/alerts/measures.ts'
 import { AlertMonitor } from './observers/alerts/monitor.ts'
+import { redactEvent } from './observers/redact-event.ts'
 import { ownOf, type Settings } from './options/options.ts'
 import { Policies } from './options/per-queue.ts'
 import type { Rule } from './policy/classify.ts'
@@ -69,6 +70,7 @@ export function assemble(
   const policyFor = (queue: string): Settings => policies.of(queue)
   const limitsFor = policyFor
   const redactionFor = (queue: string): Redaction | undefined => policies.redaction(queue)
+  hub.setRedaction((event) => redactEvent(event, policies))
   const groupRecords = new GroupRecords(store)
   const app = { host: hostname(), pid: process.pid, ...settings.app }
   const groupTracker = new GroupTracker({ records: groupRecords, clock, hub, app })

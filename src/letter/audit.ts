@@ -35,6 +35,8 @@ export const auditActions = [
   'token-revoke',
   'token-rotate',
   'import',
+  'reveal',
+  'erase',
   'audit-prune',
   'access',
 ] as const
@@ -58,6 +60,8 @@ export const auditSubjects = [
   'token',
   'endpoint',
   'store',
+  /** A data subject; its id is a keyed hash. */
+  'subject',
 ] as const
 
 /** What an action is about. */

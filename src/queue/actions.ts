@@ -4,7 +4,7 @@ import type { PlanOptions, UndoOptions } from '../bulk/plan-options.ts'
 import { checkFilter } from '../check/filter.ts'
 import { checkKeys, checkObject, keysOf } from '../check/keys.ts'
 import type { Groups } from '../groups/groups.ts'
-import type { AuditAction } from '../letter/audit.ts'
+import type { AuditAction, AuditSubject } from '../letter/audit.ts'
 import type { BulkAction, BulkResult, FilterActionName } from '../letter/bulk-action.ts'
 import { toCanonicalJson } from '../letter/canonical-json.ts'
 import type { GroupDetail, IgnoreGroupOptions, ResolveGroupOptions } from '../letter/group.ts'
@@ -264,6 +264,11 @@ export class QueueActions extends LetterActions {
    */
   recordDenied(call: DeniedCall): Promise<void> {
     return this.parts.audit.deny(call)
+  }
+
+  /** Records that a person sees what redaction hides, for a server in front of this queue. */
+  recordReveal(what: AuditSubject, by: string): Promise<void> {
+    return this.#audit({ action: 'reveal', what, actor: by }, async () => {})
   }
 
   // operation files

@@ -71,10 +71,16 @@ export class QueueInspection {
 
   /**
    * What changed between two versions of the payload: values of JSON by their paths, lines of text,
-   * or sizes and hashes of bytes. Default: from the version as captured to the current one.
+   * or sizes and hashes of bytes. Default: from the version as captured to the current one. `show`
+   * changes each payload before they are compared.
    */
-  diff(id: string, from?: number, to?: number): Promise<PayloadDiff> {
-    return diffVersions(this.parts.store, id, from, to)
+  diff(
+    id: string,
+    from?: number,
+    to?: number,
+    show?: (payload: Payload) => Payload,
+  ): Promise<PayloadDiff> {
+    return diffVersions(this.parts.store, id, from, to, show)
   }
 
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>

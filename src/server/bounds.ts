@@ -5,6 +5,7 @@ import type { DeadLetter } from '../letter/letter.ts'
 import type { LetterFilter } from '../letter/query.ts'
 import type { Caller } from './caller.ts'
 import { mayReadContent } from './view.ts'
+import { checkProbe, type Viewer } from './viewer.ts'
 
 /** Whether a letter is in the scope of a caller. */
 export function isInScope(
@@ -47,15 +48,16 @@ export function isFilterInScope(
 
 /**
  * The filter without letters outside the scope. Rejects fields whose result would tell a caller
- * without `payload:read` what payloads and errors contain.
+ * without `payload:read` what payloads and errors contain, or what redaction hides.
  */
-export function boundFilter<F extends LetterFilter | FilterInput>(filter: F, caller: Caller): F {
+export function boundFilter<F extends LetterFilter | FilterInput>(filter: F, caller: Viewer): F {
   const field = contentFields.find((name) => filter[name] !== undefined)
   if (field !== undefined && !mayReadContent(caller))
     throw new RedriveError(
       'FORBIDDEN',
       `${caller.name} may not filter by ${field}: it needs the permission payload:read`,
     )
+  checkProbe(filter as LetterFilter, caller)
   const { queues, tenants } = caller.scope
   return {
     ...filter,

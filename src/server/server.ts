@@ -29,6 +29,7 @@ import { isLetterView, once, rejectKey } from './once.ts'
 import { toProblem } from './problems.ts'
 import { sendStream, signalOf } from './stream.ts'
 import type { Tokens } from './tokens.ts'
+import { viewerOf } from './viewer.ts'
 
 export interface ServerOptions {
   dlq: DeadLetterQueue
@@ -107,7 +108,8 @@ function addRoute(app: FastifyInstance, names: EndpointName[], options: ServerOp
     onRequest: async (request) => {
       const name = nameFor(request)
       const endpoint = endpointOf(name)
-      const caller = endpoint.permission === 'public' ? undefined : await identify(request, options)
+      const known = endpoint.permission === 'public' ? undefined : await identify(request, options)
+      const caller = known && viewerOf(known, options.dlq)
       const { params } = request as { params: { [key: string]: string } }
       const sender = { dlq: options.dlq, endpoint: name, caller, params }
       await recordDenial(sender, () => checkAccess(caller, name, endpoint))

@@ -11,6 +11,8 @@ import { Sender, type Message } from './sender.ts'
  */
 export interface Notifier {
   (event: RedriveEvent): Promise<void> | undefined
+  /** Its events are redacted. */
+  readonly leavesProcess: boolean
   /** Resolves when all notifications are sent. Await it before the process exits. */
   idle(): Promise<void>
   /** Notifications that were dropped because too many waited. */
@@ -49,6 +51,7 @@ export function notifier(
   const observe = (event: RedriveEvent): Promise<void> | undefined =>
     event.type === 'alert' ? sender.send(compose(event, clock.id(), clock)) : undefined
   return Object.assign(observe, {
+    leavesProcess: true,
     idle: () => sender.idle(),
     dropped: () => sender.dropped,
   })

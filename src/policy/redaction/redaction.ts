@@ -1,6 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { DeadLetter, Failure, HistoryEntry, Json, Payload } from '../../letter/letter.ts'
+import type { EditPreview } from '../../letter/bulk-action.ts'
+import type { JsonPatch } from '../../letter/json-patch.ts'
+import { tokensOf } from '../../letter/json-pointer.ts'
+import type { PayloadDiff } from '../../letter/payload-diff.ts'
 import { kindOf } from '../../letter/payload.ts'
 import { detect, detectors as allDetectors, isSecretName, type Detector } from './detectors.ts'
 import { descend, readPath, type RedactedRoot, type Segments } from './paths.ts'
@@ -143,6 +147,60 @@ export class Redaction {
     const written = JSON.stringify(redacted)
     // Spaces and the digits of numbers stay as they are in a payload without secrets.
     return written === JSON.stringify(json) ? text : written
+  }
+
+  /** A value of a payload at a pointer, and the pointer. */
+  #at<T extends { path: string }>(change: T, keys: readonly (keyof T)[]): T {
+    const tokens = tokensOf(change.path) ?? []
+    let paths: readonly Segments[] = this.#paths.payload
+    let isHidden = false
+    for (const token of tokens) {
+      const { isMatch, below } = descend(paths, token)
+      isHidden ||= isMatch || (this.#detectors.has('secret-field') && isSecretName(token))
+      paths = below
+    }
+    const shown = { ...change, path: this.text(change.path) }
+    for (const key of keys)
+      if (change[key] !== undefined)
+        shown[key] = (
+          isHidden ? redactedMark : this.#json(change[key] as Json, paths)
+        ) as T[keyof T]
+    return shown
+  }
+
+  /** The values of a JSON Patch of a payload. */
+  patch(patch: JsonPatch): JsonPatch {
+    return patch.map((operation) => this.#at(operation, ['value' as keyof typeof operation]))
+  }
+
+  /** The difference between two payloads. */
+  diff(diff: PayloadDiff): PayloadDiff {
+    if (diff.kind === 'json')
+      return { ...diff, changes: diff.changes.map((one) => this.#at(one, ['before', 'after'])) }
+    if (diff.kind !== 'text') return diff
+    return {
+      ...diff,
+      changes: diff.changes.map(({ line, before, after }) => ({
+        line,
+        before: this.#lines(before),
+        after: this.#lines(after),
+      })),
+    }
+  }
+
+  /** What an edit would change in a letter. */
+  preview({ id, diff, error }: EditPreview): EditPreview {
+    return {
+      id,
+      ...(diff ? { diff: this.diff(diff) } : {}),
+      ...(error === undefined ? {} : { error: this.text(error) }),
+    }
+  }
+
+  /** Lines of a text. Some may be part of JSON whose paths are not known here. */
+  #lines(lines: readonly string[]): string[] {
+    if (lines.length === 0) return []
+    return this.#paths.payload.length > 0 ? [redactedMark] : this.text(lines.join('\n')).split('\n')
   }
 
   failure(failure: Failure): Failure {

@@ -3,14 +3,14 @@ import type { BulkAction } from '../../letter/bulk-action.ts'
 import type { GroupDetail } from '../../letter/group.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
-import type { Caller } from '../caller.ts'
 import type { Tokens } from '../tokens.ts'
+import type { Viewer } from '../viewer.ts'
 
 /** What handlers get besides their input. */
 export interface Context {
   dlq: DeadLetterQueue
   tokens: Tokens
-  caller: Caller
+  caller: Viewer
   /** The letter of the input, for endpoints whose bounds are `letter`. */
   letter: DeadLetter
   /** The group of the input, for endpoints whose bounds are `group`. */
