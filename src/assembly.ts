@@ -11,6 +11,7 @@ import { canEdit, type EditContext } from './bulk/edit.ts'
 import { BulkRecords } from './bulk/records.ts'
 import { BulkRunner, type BulkRunnerOptions } from './bulk/runner.ts'
 import { Capturer } from './capture/capture.ts'
+import { Subjects } from './capture/subjects.ts'
 import type { Clock } from './clock/clock.ts'
 import { capacityOf, type OpenedStore } from './connect/open.ts'
 import { fixChecks } from './groups/fix-check.ts'
@@ -40,6 +41,7 @@ export interface Parts {
   capacity: Capacity | undefined
   hub: ObserverHub
   capturer: Capturer
+  subjects: Subjects
   /** What a capture outside of the capturer needs. */
   capture: { capturer: Capturer; hub: ObserverHub; clock: Clock; rules: readonly Rule[] }
   pausedQueues: PausedQueues
@@ -70,6 +72,7 @@ export function assemble(
   const policyFor = (queue: string): Settings => policies.of(queue)
   const limitsFor = policyFor
   const redactionFor = (queue: string): Redaction | undefined => policies.redaction(queue)
+  const subjects = new Subjects(store)
   hub.setRedaction((event) => redactEvent(event, policies))
   const groupRecords = new GroupRecords(store)
   const app = { host: hostname(), pid: process.pid, ...settings.app }
@@ -82,6 +85,7 @@ export function assemble(
     ...shared,
     maxPayloadBytes,
     capacity,
+    subjects,
     enabled: settings.capture,
     app,
     rulesFor: policyFor,
@@ -118,6 +122,7 @@ export function assemble(
     capacity,
     hub,
     capturer,
+    subjects,
     capture: { capturer, hub, clock, rules: classifierRules },
     pausedQueues,
     redelivery,

@@ -3,6 +3,7 @@ import type { Endpoint } from './endpoint.ts'
 import { auditEndpoints } from './endpoints/audit.ts'
 import { bulkEndpoints } from './endpoints/bulk.ts'
 import { captureEndpoints } from './endpoints/capture.ts'
+import { erasureEndpoints } from './endpoints/erasures.ts'
 import { groupEndpoints } from './endpoints/groups.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
 import { queueEndpoints } from './endpoints/queues.ts'
@@ -22,6 +23,7 @@ export const endpoints = {
   ...reportEndpoints,
   ...tokenEndpoints,
   ...auditEndpoints,
+  ...erasureEndpoints,
   ...systemEndpoints,
 }
 

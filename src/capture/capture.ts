@@ -21,6 +21,7 @@ import { maxRetriesFor, type RetryLimits } from '../policy/retry-limits.ts'
 import type { AddResult, Capacity, Store } from '../store.ts'
 import { describeValue } from '../check/keys.ts'
 import { parseTime } from '../check/read-time.ts'
+import { findSubject, type Subjects } from './subjects.ts'
 import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
 
 export interface Captured {
@@ -39,6 +40,8 @@ export interface Captured {
 interface QueueRules extends RetryLimits {
   priority: Priority
   backoff?: RetryPolicy
+  /** The path of the data subject. */
+  subject?: string
 }
 
 export interface CapturerOptions {
@@ -53,6 +56,8 @@ export interface CapturerOptions {
   maxPayloadBytes: number
   /** False: nothing is stored, and every capture rejects with CAPTURE_DISABLED. Default: true. */
   enabled?: boolean
+  /** Names data subjects. Default: letters do not name theirs. */
+  subjects?: Subjects
   /** What is hidden of the letters of a queue. Default: nothing. */
   redactionFor?: (queue: string) => Redaction | undefined
   /** The program that captures. Default: letters do not name it. */
@@ -79,9 +84,9 @@ export class Capturer {
   async capture(captured: Captured): Promise<DeadLetter> {
     this.#checkEnabled(captured.queue)
     const { client } = captured.context
-    const letter = this.#letterOf(captured)
-    const [result] = await this.#storeFor(client).add([letter], this.#options.capacity)
-    return this.#report(letter, result!, client !== undefined)
+    const [letter] = await this.#withSubjects([this.#letterOf(captured)], [captured])
+    const [result] = await this.#storeFor(client).add([letter!], this.#options.capacity)
+    return this.#report(letter!, result!, client !== undefined)
   }
 
   #checkEnabled(queue: string): void {
@@ -122,13 +127,14 @@ export class Capturer {
       stored.push(...(await chunk))
     try {
       for (let start = 0; start < failures.length; start += chunkSize) {
-        const letters = failures
+        const captured = failures
           .slice(start, start + chunkSize)
           .map((one) => rejectClient(read(one)))
-          .map((captured) => {
-            this.#checkEnabled(captured.queue)
-            return this.#letterOf(captured)
-          })
+        const built = captured.map((one) => {
+          this.#checkEnabled(one.queue)
+          return this.#letterOf(one)
+        })
+        const letters = await this.#withSubjects(built, captured)
         const chunk = this.#captureChunk(letters, stored)
         // The chunk is awaited later; until then its rejection must not count as unhandled.
         chunk.catch(() => {})
@@ -243,6 +249,36 @@ export class Capturer {
     }
     const redaction = this.#options.redactionFor?.(queue)
     return redaction ? redactCaptured(letter, redaction) : letter
+  }
+
+  /** The letters with the keyed hashes of their data subjects. */
+  async #withSubjects(
+    letters: readonly DeadLetter[],
+    captured: readonly Captured[],
+  ): Promise<DeadLetter[]> {
+    const { subjects, rulesFor } = this.#options
+    const named: DeadLetter[] = []
+    for (const [index, letter] of letters.entries()) {
+      const subject = findSubject(captured[index]!, rulesFor(letter.queue).subject)
+      const hash = subject === undefined ? undefined : await this.#hash(subjects, subject, letter)
+      named.push(hash ? { ...letter, payload: { ...letter.payload, subject: hash } } : letter)
+    }
+    return named
+  }
+
+  /** A letter is never lost because its subject cannot be recorded. */
+  async #hash(
+    subjects: Subjects | undefined,
+    subject: string,
+    { id, queue }: DeadLetter,
+  ): Promise<string | undefined> {
+    try {
+      return await subjects?.hashOf(subject)
+    } catch (error) {
+      const during = `capture of ${queue}: letter ${id} is stored without its data subject`
+      this.#options.hub.emit({ type: 'error', during, error })
+      return undefined
+    }
   }
 
   #understand(thrown: unknown, queue: string, at: Timestamp): Understood {

@@ -1,5 +1,8 @@
 import type { DeadLetter, LetterSummary, Reason } from './letter.ts'
 
+/** The kind of the records of data subjects: the key of their hashes, and their own keys. */
+export const subjectKind = 'subject'
+
 type WithPayload = Pick<DeadLetter | LetterSummary, 'payload'>
 
 /**

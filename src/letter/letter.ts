@@ -91,6 +91,8 @@ export interface Payload {
    * True: parts that the redaction rules of the queue match were removed, so the letter cannot run.
    */
   redacted?: true
+  /** The data subject that the payload is about: a keyed hash of its name. */
+  subject?: string
   /** When the content of the letter was erased, together with the key that could decrypt it. */
   erased?: Timestamp
   /** Reference to the body, if it is too large to be stored here. */

@@ -59,6 +59,7 @@ const payload = z.strictObject({
   restOf: z.int().positive().exactOptional(),
   lossy: z.boolean().exactOptional(),
   redacted: z.literal(true).exactOptional(),
+  subject: string.exactOptional(),
   erased: timestamp.exactOptional(),
   reference: string.exactOptional(),
   keyId: string.exactOptional(),

@@ -1,4 +1,5 @@
 import { toFailure } from '../letter/failure.ts'
+import type { DeadLetter, Patch } from '../letter/letter.ts'
 import type { RedriveEvent } from '../observer.ts'
 import type { Redaction } from '../policy/redaction/redaction.ts'
 
@@ -14,7 +15,12 @@ export function redactEvent(event: RedriveEvent, rules: EventRedaction): Redrive
     rules.redactions().reduce((shown, redaction) => redaction.strings(shown), value)
   if ('letter' in event && event.letter) {
     const redaction = rules.redaction(event.letter.queue)
-    return redaction ? { ...event, letter: redaction.letter(event.letter) } : event
+    if (!redaction) return event
+    const letter = redaction.letter(event.letter)
+    if (event.type !== 'changed') return { ...event, letter }
+    const { set, entry } = event.change
+    const change = { ...event.change, set: pick(set, letter), entry: redaction.entry(entry) }
+    return { ...event, letter, change }
   }
   if (rules.redactions().length === 0) return event
   switch (event.type) {
@@ -41,4 +47,13 @@ export function redactEvent(event: RedriveEvent, rules: EventRedaction): Redrive
     default:
       return event
   }
+}
+
+/** The fields of a change with the values of the letter after it. */
+function pick(set: Patch, letter: DeadLetter): Patch {
+  const fields = Object.entries(set).map(([key, value]) => [
+    key,
+    value === null ? null : letter[key as keyof Patch],
+  ])
+  return Object.fromEntries(fields) as Patch
 }

@@ -86,6 +86,11 @@ export interface QueuePolicy extends FlowSettings {
    * a queue replaces that for all queues. Default: nothing is hidden.
    */
   redact?: RedactOptions
+  /**
+   * Where the person or other data subject of a letter is named, such as `payload.user.id` or
+   * `metadata.customer`. `eraseSubject` erases all its letters. Default: letters name none.
+   */
+  subject?: string
 }
 
 /**
@@ -215,6 +220,7 @@ type Unset =
   | 'dependency'
   | 'payloadSchema'
   | 'redact'
+  | 'subject'
   | 'maxItems'
   | 'approval'
   | 'onStoreDown'

@@ -214,6 +214,12 @@ export const policyShape = {
       'Name of the service that the handler calls. Queues with the same name share its limits.',
     ),
   redact: redactOption(z.union([z.string().min(1), z.instanceof(RegExp)])),
+  subject: z
+    .string()
+    .max(1000)
+    .regex(/^(payload|metadata)(\.[^.]+)+$/, 'must be a path such as payload.user.id')
+    .optional()
+    .describe('Where the data subject of a letter is named, such as payload.user.id.'),
   ...repairShape,
   ...flowControlShape,
 }

@@ -1,3 +1,4 @@
+import { eraseSubject, type EraseOptions, type Erasure } from '../admin/erasure.ts'
 import type { ActDetails, AuditedAct, DeniedCall, PruneOptions } from '../admin/audit/audit-log.ts'
 import type { Bulk, ResultsQuery } from '../bulk/bulk.ts'
 import type { PlanOptions, UndoOptions } from '../bulk/plan-options.ts'
@@ -264,6 +265,16 @@ export class QueueActions extends LetterActions {
    */
   recordDenied(call: DeniedCall): Promise<void> {
     return this.parts.audit.deny(call)
+  }
+
+  /**
+   * Erases the content of all letters about a data subject: destroys the key that could decrypt
+   * them, and overwrites what is stored in plain. The letters stay, cannot run, and can be removed.
+   * Rejects with SUBJECT_NOT_FOUND if there is none. Call it again if it was interrupted.
+   */
+  eraseSubject(subject: string, options: EraseOptions): Promise<Erasure> {
+    const { store, audit, subjects, capture } = this.parts
+    return eraseSubject({ store, audit, subjects, clock: capture.clock }, subject, options)
   }
 
   /** Records that a person sees what redaction hides, for a server in front of this queue. */

@@ -14,6 +14,7 @@ import { recordDenial, type DenialContext } from './denials.ts'
 import { auditHandlers } from './handlers/audit.ts'
 import { bulkHandlers } from './handlers/bulk.ts'
 import { captureHandlers } from './handlers/capture.ts'
+import { erasureHandlers } from './handlers/erasures.ts'
 import { groupHandlers } from './handlers/groups.ts'
 import type { Context, Handlers } from './handlers/handler.ts'
 import { letterHandlers } from './handlers/letters.ts'
@@ -54,6 +55,7 @@ const handlers: Handlers = {
   ...reportHandlers,
   ...tokenHandlers,
   ...auditHandlers,
+  ...erasureHandlers,
   ...systemHandlers,
 }
 type AnyHandler = (input: unknown, context: Context) => unknown

@@ -142,6 +142,14 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
     },
   },
 
+  eraseSubject: {
+    input: async ({ dlq }) => {
+      const context = { subject: 'user-17' }
+      await dlq.enqueue({ type: queue, payload: { card: secret } }, new Error('no'), context)
+      return { subject: 'user-17', reason: 'requested' }
+    },
+  },
+
   listGroups: {
     input: async (server) => {
       await aGroup(server)
