@@ -56,12 +56,12 @@ describe.each(eachStore)('eraseSubject on %s', (_, open) => {
       expect(letter.payload.erased).toBeDefined()
       expect(letter.corrupt).toBeUndefined()
       for (const call of [
-        dlq.retry(id, 'mia'),
-        dlq.replay(id, 'mia'),
-        dlq.edit(id, { payload: {}, reason: 'x', by: 'mia' }),
-        dlq.undoEdit(id, 'mia'),
+        () => dlq.retry(id, 'mia'),
+        () => dlq.replay(id, 'mia'),
+        () => dlq.edit(id, { payload: {}, reason: 'x', by: 'mia' }),
+        () => dlq.undoEdit(id, 'mia'),
       ])
-        await expect(call).rejects.toMatchObject({
+        await expect(call()).rejects.toMatchObject({
           code: expect.stringMatching(/CONTENT_MISSING|INVALID_INPUT/) as string,
         })
       const untouched = (await dlq.get(other.id))!

@@ -70,12 +70,12 @@ describe('redaction at read', () => {
     const { id } = await aLetter()
     const client = await operator()
     for (const call of [
-      client.getLetter({ id, reveal: true }),
-      client.getPayloads({ id, reveal: true }),
-      client.diffPayloads({ id, reveal: true }),
-      readAll(client.exportLetters({ reveal: true })),
+      () => client.getLetter({ id, reveal: true }),
+      () => client.getPayloads({ id, reveal: true }),
+      () => client.diffPayloads({ id, reveal: true }),
+      () => readAll(client.exportLetters({ reveal: true })),
     ])
-      expect(await problemOf(call)).toMatchObject({ code: 'FORBIDDEN' })
+      expect(await problemOf(call())).toMatchObject({ code: 'FORBIDDEN' })
   })
 
   it('hides values in versions, differences and previews', async () => {
