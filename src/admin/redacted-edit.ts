@@ -26,13 +26,13 @@ export function redactEdit(letter: DeadLetter, values: Edit, redaction: Redactio
 
 /** Rejects new values with the mark of hidden ones: they would replace the hidden values. */
 export function checkNoMark({ payload, patch, headers, metadata }: ReadEdit): void {
-  const texts = {
+  const given = {
     payload: payload && Buffer.from(payload.bytes).toString(),
     patch: patch && JSON.stringify(patch),
     headers: headers && JSON.stringify(headers),
     metadata: metadata && JSON.stringify(metadata),
   }
-  for (const [name, text] of Object.entries(texts))
+  for (const [name, text] of Object.entries(given))
     if (text?.includes(redactedMark))
       throw new RedriveError(
         'INVALID_INPUT',

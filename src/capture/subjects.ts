@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto'
 import { createSecret } from '../clock/secret.ts'
 import { subjectKind } from '../letter/content.ts'
-import type { Json } from '../letter/letter.ts'
+import type { Json, Payload } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
 import type { Store } from '../store.ts'
-import type { Captured } from './capture.ts'
+import type { CaptureContext } from './context.ts'
 
 const hashKeyId = 'hash-key'
 const hashBytes = 32
@@ -37,7 +37,7 @@ export class Subjects {
 
 /** The data subject of a failure: given with it, or at the path of its queue. */
 export function findSubject(
-  { context, payload }: Pick<Captured, 'context' | 'payload'>,
+  { context, payload }: { context: CaptureContext; payload: Payload },
   path: string | undefined,
 ): string | undefined {
   if (context.subject !== undefined) return context.subject
@@ -53,7 +53,7 @@ function readKey(value: unknown, key: string): unknown {
   return isObject && Object.hasOwn(value, key) ? (value as { [key: string]: Json })[key] : undefined
 }
 
-function decode(payload: Captured['payload']): unknown {
+function decode(payload: Payload): unknown {
   try {
     return decodePayload(payload)
   } catch {

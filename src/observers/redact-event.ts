@@ -37,8 +37,8 @@ export function redactEvent(event: RedriveEvent, rules: EventRedaction): Redrive
       }
     case 'bulk': {
       const { stopReason, problem } = event.action
-      const texts = any({ ...(stopReason ? { stopReason } : {}), ...(problem ? { problem } : {}) })
-      return { ...event, action: { ...event.action, ...texts } }
+      const reasons = any({ ...(stopReason ? { stopReason } : {}), ...(problem ? { problem } : {}) })
+      return { ...event, action: { ...event.action, ...reasons } }
     }
     case 'queue-paused':
       return { ...event, reason: any(event.reason) }

@@ -82,8 +82,8 @@ export interface QueuePolicy extends FlowSettings {
   confirmReplayMs?: number
   /**
    * Hides secrets and personal data from callers of the server without the permission
-   * `payload:reveal`, and with `atCapture` also from the store, logs and notifications. The option of
-   * a queue replaces that for all queues. Default: nothing is hidden.
+   * `payload:reveal`, from logs and notifications, and with `atCapture` from the store. The option
+   * of a queue replaces that for all queues. Default: nothing is hidden.
    */
   redact?: RedactOptions
   /**

@@ -44,7 +44,7 @@ export class Policies {
     return [...new Set(all.filter((one) => one !== undefined))].map((one) => this.#compile(one))
   }
 
-  /** A text that is stored, and may come from any queue: as the queues with `atCapture` store it. */
+  /** A string that is stored and may come from any queue, as queues with `atCapture` store it. */
   redactStored(text: string): string {
     return this.redactions()
       .filter(({ atCapture }) => atCapture)

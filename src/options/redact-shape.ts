@@ -29,7 +29,7 @@ export const redactOption = <Pattern extends z.ZodType<string | RegExp>>(pattern
         .boolean()
         .optional()
         .describe(
-          'True: error texts, metadata and notes are redacted before they are stored. Default: false, only what the server shows.',
+          'True: error messages, metadata and notes are redacted before they are stored. Default: false, only what the server shows.',
         ),
       redactStored: z
         .boolean()

@@ -27,12 +27,12 @@ export function hideBulkAction(action: BulkActionView): BulkActionView {
 function redactAction(action: BulkAction, caller: Viewer): BulkActionView {
   const { filter, input, sample, preview, reason, problem, stopReason } = action
   const queueOf = new Map(sample.map(({ id, queue }) => [id, queue]))
-  const texts = Object.fromEntries(
+  const reasons = Object.fromEntries(
     Object.entries({ reason, problem, stopReason }).filter(([, text]) => text !== undefined),
   )
   return {
     ...action,
-    ...redactAny(texts, caller),
+    ...redactAny(reasons, caller),
     filter: redactAny(filter, caller),
     input: input.patch
       ? {

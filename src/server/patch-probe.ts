@@ -7,9 +7,9 @@ import { redactedMark, type Redaction } from '../policy/redaction/redaction.ts'
 import { mayReveal, type Viewer } from './viewer.ts'
 
 /**
- * Rejects a patch that would tell the caller what is hidden: by testing a hidden value, or by moving
- * it to where it is shown. The patch is applied to the payload as the caller sees it, where hidden
- * values are marks.
+ * Rejects a patch that would tell the caller what is hidden: by testing a hidden value, or by
+ * moving it to where it is shown. The patch is applied to the payload as the caller sees it, where
+ * hidden values are marks.
  */
 export function checkPatchProbe(letter: DeadLetter, patch: JsonPatch, viewer: Viewer): void {
   const redaction = viewer.redaction(letter.queue)

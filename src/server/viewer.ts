@@ -40,7 +40,7 @@ export function redactAny<T>(value: T, viewer: Pick<Viewer, 'redactions'>): T {
 
 /**
  * Rejects filters whose result would tell a caller what is hidden. A filter by an exact value is
- * allowed if that value would be shown. A filter by a part of a text is allowed if the stored text is
+ * allowed if that value would be shown. A filter by a substring is allowed if what is stored is
  * redacted.
  */
 export function checkProbe(filter: Partial<LetterFilter>, viewer: Viewer): void {

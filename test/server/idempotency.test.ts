@@ -17,7 +17,10 @@ const keyed = endpointNames.filter((name) => {
 const dayMs = 24 * 3_600_000
 
 async function aLetter(): Promise<string> {
-  const { id } = await server.dlq.enqueue({ type: 'a', payload: { card: 'card-4111' } }, new Error('no'))
+  const { id } = await server.dlq.enqueue(
+    { type: 'a', payload: { card: 'card-4111' } },
+    new Error('no'),
+  )
   return id
 }
 

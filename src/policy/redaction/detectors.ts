@@ -43,14 +43,14 @@ function joined(...all: readonly Find[]): Find {
   return (text) => all.flatMap((find) => find(text))
 }
 
-/** What a detector finds in a text. `secret-field` looks at names of fields, not at text. */
+/** What a detector finds in a string. `secret-field` looks at names of fields instead. */
 export const detectors = [
   ...(Object.keys(finders) as (keyof typeof finders)[]),
   'secret-field',
 ] as const
 export type Detector = keyof typeof finders | 'secret-field'
 
-/** The parts of a text that the detectors find. */
+/** The parts of a string that the detectors find. */
 export function detect(text: string, wanted: ReadonlySet<Detector>): Span[] {
   return [...wanted].flatMap((name) => (name === 'secret-field' ? [] : finders[name](text)))
 }

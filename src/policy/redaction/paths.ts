@@ -1,4 +1,4 @@
-/** The parts of a letter that a path can begin with. `context` is that of an operation or workflow. */
+/** The parts of a letter that a path can begin with. Operations and workflows have a `context`. */
 export const redactedRoots = ['payload', 'headers', 'metadata', 'context'] as const
 export type RedactedRoot = (typeof redactedRoots)[number]
 

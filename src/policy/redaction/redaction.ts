@@ -23,14 +23,14 @@ export interface RedactOptions {
   /** Kinds of secrets that are found by their form. Default: all of them. */
   detectors?: readonly Detector[]
   /**
-   * True: error texts, metadata and other plain parts are redacted before they are stored. Payloads
-   * and headers stay complete, so that letters can run. Default: false, only what the server shows
-   * is redacted.
+   * True: error messages, metadata and other plain parts are redacted before they are stored.
+   * Payloads and headers stay complete, so that letters can run. Default: false, only what the
+   * server shows is redacted.
    */
   atCapture?: boolean
   /**
-   * True: payloads and headers are redacted before they are stored, for good. A letter whose payload
-   * was changed cannot run. It includes `atCapture`. Default: false.
+   * True: payloads and headers are redacted before they are stored, for good. A letter whose
+   * payload was changed cannot run. It includes `atCapture`. Default: false.
    */
   redactStored?: boolean
 }
@@ -197,7 +197,7 @@ export class Redaction {
     }
   }
 
-  /** Lines of a text. Some may be part of JSON whose paths are not known here. */
+  /** Lines of a payload. Some may be part of JSON whose paths are not known here. */
   #lines(lines: readonly string[]): string[] {
     if (lines.length === 0) return []
     return this.#paths.payload.length > 0 ? [redactedMark] : this.text(lines.join('\n')).split('\n')
@@ -258,10 +258,10 @@ export class Redaction {
   #source(source: DeadLetter['source']): DeadLetter['source'] {
     if (source.kind === 'pipeline') return source
     const { kind, ...rest } = source
-    const { context, ...texts } = rest as { context?: Json }
+    const { context, ...names } = rest as { context?: Json }
     return {
       kind,
-      ...this.strings(texts),
+      ...this.strings(names),
       ...(context === undefined ? {} : { context: this.json(context, 'context') }),
     } as DeadLetter['source']
   }
@@ -305,7 +305,7 @@ function withBytes(payload: Payload, bytes: Uint8Array): Payload {
   return { ...payload, bytes, size: bytes.byteLength, redacted: true }
 }
 
-/** JSON in a text. Undefined: the text is no object or array. */
+/** The JSON of a string. Undefined: it is not JSON. */
 function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text.replace(/^\ufeff/, '')) as Json

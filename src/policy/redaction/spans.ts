@@ -1,4 +1,4 @@
-/** A part of a text: from `start`, before `end`. */
+/** A part of a string: from `start`, before `end`. */
 export interface Span {
   start: number
   end: number

@@ -120,11 +120,7 @@ export class Cipher {
   }
 
   /** Not kept in memory: another process may destroy the key of the subject. */
-  async #unwrapOfSubject(
-    keyId: string,
-    head: Uint8Array,
-    wrapped: Uint8Array,
-  ): Promise<KeyObject> {
+  async #unwrapOfSubject(keyId: string, head: Uint8Array, wrapped: Uint8Array): Promise<KeyObject> {
     const subject = Buffer.from(head).toString('hex')
     const wrapping = await this.#subjects.find(subject)
     if (!wrapping) throw new Undecryptable('the key of its data subject was destroyed')

@@ -168,7 +168,12 @@ function encryptRecords(records: Records, letters: LetterCipher, withKeys: WithK
       if (!encryptedKinds.has(kind)) return records.put(kind, id, value, expectedVersion)
       const subject = subjectOf(value)
       return withKeys([subject], (keys) =>
-        records.put(kind, id, letters.sealRecord(keys.of(subject), kind, id, value), expectedVersion),
+        records.put(
+          kind,
+          id,
+          letters.sealRecord(keys.of(subject), kind, id, value),
+          expectedVersion,
+        ),
       )
     },
     list: async (kind: string, options?: Parameters<Records['list']>[1]) => {

@@ -12,7 +12,12 @@ const pageSize = 100
  * Kinds of records that contain parts of payloads, or keys of data subjects: saved edits, the input
  * of bulk actions, and responses of the server.
  */
-export const encryptedKinds: ReadonlySet<string> = new Set(['edit', 'bulk', 'idempotency', subjectKind])
+export const encryptedKinds: ReadonlySet<string> = new Set([
+  'edit',
+  'bulk',
+  'idempotency',
+  subjectKind,
+])
 
 /** What is not encrypted counts under this name, which is no valid id of a key. */
 const plainName = '(none)'

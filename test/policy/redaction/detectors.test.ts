@@ -41,7 +41,7 @@ describe('detect', () => {
     expect(mask(detector, text)).toBe(expected)
   })
 
-  it('takes about linear time for texts that are made to be slow', () => {
+  it('takes about linear time for strings that are made to be slow', () => {
     const all = new Set<Detector>([
       'bearer-token',
       'api-key',

@@ -51,7 +51,7 @@ describe('compilePattern', () => {
     expect(() => compilePattern(/a/m)).toThrow('has the flag m')
   })
 
-  it('covers what the engine of the language matches, for random patterns and texts', () => {
+  it('covers what the engine of the language matches, for random patterns and strings', () => {
     let seed = 7
     const missed: string[] = []
     const random = (limit: number): number => {
