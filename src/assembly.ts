@@ -11,6 +11,7 @@ import { canEdit, type EditContext } from './bulk/edit.ts'
 import { BulkRecords } from './bulk/records.ts'
 import { BulkRunner, type BulkRunnerOptions } from './bulk/runner.ts'
 import { Capturer } from './capture/capture.ts'
+import { Subjects } from './capture/subjects.ts'
 import type { Clock } from './clock/clock.ts'
 import { capacityOf, type OpenedStore } from './connect/open.ts'
 import { fixChecks } from './groups/fix-check.ts'
@@ -24,10 +25,12 @@ import { Alerts } from './observers/alerts/alerts.ts'
 import { addPendingAges, readMeasures } from './observers/alerts/measures.ts'
 import { AlertMonitor, type AlertMonitorOptions } from './observers/alerts/monitor.ts'
 import { Outbox } from './observers/notify/outbox.ts'
+import { redactEvent } from './observers/redact-event.ts'
 import { ownOf, type Settings } from './options/options.ts'
 import { Policies } from './options/per-queue.ts'
 import { isAboutGroups } from './policy/alerts.ts'
 import type { Rule } from './policy/classify.ts'
+import type { Redaction } from './policy/redaction/redaction.ts'
 import { Heartbeats } from './redelivery/heartbeats.ts'
 import { createReport, type ProcessReport } from './redelivery/process-report.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
@@ -44,6 +47,7 @@ export interface Parts {
   capacity: Capacity | undefined
   hub: ObserverHub
   capturer: Capturer
+  subjects: Subjects
   /** What a capture outside of the capturer needs. */
   capture: { capturer: Capturer; hub: ObserverHub; clock: Clock; rules: readonly Rule[] }
   pausedQueues: PausedQueues
@@ -78,17 +82,21 @@ export function assemble(
   const capacity = capacityOf(settings)
   const policyFor = (queue: string): Settings => policies.of(queue)
   const limitsFor = policyFor
+  const redactionFor = (queue: string): Redaction | undefined => policies.redaction(queue)
+  const subjects = new Subjects(store)
+  hub.setRedaction((event) => redactEvent(event, policies))
   const groupRecords = new GroupRecords(store)
   const app = { host: hostname(), pid: process.pid, ...settings.app }
   const groupTracker = new GroupTracker({ records: groupRecords, clock, hub, app })
   const onFailedRun: AdminOptions['onFailedRun'] = (letter, change) =>
     groupTracker.addRun(letter, change)
   const rules = { classifierRules, fingerprints, backoffs, limitsFor }
-  const shared = { store, clock, hub, ...rules, onFailedRun }
+  const shared = { store, clock, hub, ...rules, redactionFor, onFailedRun }
   const capturer = new Capturer({
     ...shared,
     maxPayloadBytes,
     capacity,
+    subjects,
     enabled: settings.capture,
     app,
     rulesFor: policyFor,
@@ -133,6 +141,7 @@ export function assemble(
     capacity,
     hub,
     capturer,
+    subjects,
     capture: { capturer, hub, clock, rules: classifierRules },
     pausedQueues,
     redelivery,
@@ -140,7 +149,7 @@ export function assemble(
     heartbeats: new Heartbeats({ clock, hub, registry, sweepMs }),
     about,
     ...alertParts({ store, settings, clock, hub, groupRecords }),
-    ...actionParts({ ...shared, settings, policyFor, groupRecords, worker }),
+    ...actionParts({ ...shared, settings, policies, groupRecords, worker }),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),
     groupTracker,
   }
@@ -151,7 +160,7 @@ type ActionPartsOptions = Omit<
   'audit' | 'repairRulesFor' | 'createFixCheck' | 'maxPayloadBytes' | 'pollMs' | 'publish'
 > & {
   settings: Settings
-  policyFor: (queue: string) => Settings
+  policies: Policies
   groupRecords: GroupRecords
   worker: string
 }
@@ -159,13 +168,14 @@ type ActionPartsOptions = Omit<
 /** The actions of people, on one letter and on many. */
 function actionParts({
   settings,
-  policyFor,
+  policies,
   groupRecords,
   worker,
   ...shared
 }: ActionPartsOptions): Pick<Parts, 'admin' | 'audit' | 'bulk' | 'bulkRunner' | 'routes'> {
   const { store, clock, hub } = shared
-  const audit = new AuditLog({ store, clock, hub })
+  const policyFor = (queue: string): Settings => policies.of(queue)
+  const audit = new AuditLog({ store, clock, hub, redact: (text) => policies.redactStored(text) })
   const createFixCheck = fixChecks(groupRecords, settings.app.version, policyFor)
   const repair = { repairRulesFor: policyFor, createFixCheck }
   const routes = new ReplayRoutes({ ...settings, ...repair, clock })

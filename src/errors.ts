@@ -187,6 +187,19 @@ export const errorTable = {
     means:
       'A payload or a saved edit cannot be decrypted: its key is unknown in this process, is another key, or the ciphertext was changed. It stays stored. The message names the letter and the key.',
   },
+  SUBJECT_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'No letter is about this data subject. Nothing was erased.',
+  },
+  CONTENT_MISSING: {
+    status: 409,
+    exit: 5,
+    retry: false,
+    means:
+      'The payload of the letter was redacted before it was stored, or its content was erased. It cannot run, and can be removed.',
+  },
   DOCUMENT_NOT_FOUND: {
     status: 404,
     exit: 4,

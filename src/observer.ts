@@ -70,7 +70,11 @@ export type RedriveEvent =
 
 export type EventType = RedriveEvent['type']
 export type EventOf<T extends EventType> = Extract<RedriveEvent, { type: T }>
-export type Observer = (event: RedriveEvent) => unknown
+export interface Observer {
+  (event: RedriveEvent): unknown
+  /** True: what it gets leaves the process, as a log or a notification, so that it is redacted. */
+  readonly leavesProcess?: boolean
+}
 
 /** All event types. A missing type is a compile error. */
 const eventTypes = keysOf<Record<EventType, true>>({
@@ -129,6 +133,7 @@ export class ObserverHub {
   /** Lists are replaced, never changed, so that listeners may come and go during an event. */
   readonly #listeners = new Map<EventType | '*', readonly Observer[]>()
   #onDue: ((at: Timestamp) => void) | undefined
+  #redact: (event: RedriveEvent) => RedriveEvent = (event) => event
 
   /**
    * Adds a listener for one type of event, or for all with `*`. Returns a function to remove it.
@@ -156,6 +161,11 @@ export class ObserverHub {
    */
   setDueListener(listener: (at: Timestamp) => void): void {
     this.#onDue = listener
+  }
+
+  /** Sets what observers get whose events leave the process. Default: the events as they are. */
+  setRedaction(redact: (event: RedriveEvent) => RedriveEvent): void {
+    this.#redact = redact
   }
 
   emit(event: RedriveEvent): void {
@@ -208,7 +218,8 @@ export class ObserverHub {
 
   #call(listener: Observer, event: RedriveEvent): void {
     try {
-      const returned = listener(copyLetter(event))
+      const given = listener.leavesProcess ? this.#redact(event) : event
+      const returned = listener(copyLetter(given))
       if (returned instanceof Promise)
         returned.catch((error: unknown) => this.#reportError(event, error))
     } catch (error) {

@@ -1,4 +1,5 @@
 import { checkSize } from '../capture/context.ts'
+import { checkComplete, checkNotErased } from '../check/complete.ts'
 import { checkDecrypted } from '../check/decrypted.ts'
 import { whyEditRefused, type EditRules } from '../check/edit-rules.ts'
 import { checkRemoval } from '../check/filter.ts'
@@ -38,8 +39,9 @@ import {
 } from './edit-input.ts'
 import { findNewestEdit, removeEdit, removeEdits, removeUnusedEdit, saveEdit } from './edits.ts'
 import { archiveForRemoval } from './archive-for-removal.ts'
-import { checkAct, type Describe, type LetterAct } from './letter-act.ts'
+import { checkAct, loadLetter, type Describe, type LetterAct } from './letter-act.ts'
 import { prepareReplays, type PublishedLetter } from './replay-confirmation.ts'
+import { checkNoMark, redactEdit } from './redacted-edit.ts'
 import { reportFailure, type FailureOptions } from './report-failure.ts'
 import { waitForRun } from './wait-for-run.ts'
 
@@ -80,9 +82,10 @@ export class Admin {
     signal?.throwIfAborted()
     const now = toTimestamp(this.#options.clock.now())
     const retryAt = at > now ? at : now
-    const letter = await this.#act({ id, move: 'retry', by, ifVersion }, (before, mover) =>
-      moves.retry(before, mover, retryAt),
-    )
+    const letter = await this.#act({ id, move: 'retry', by, ifVersion }, (before, mover) => {
+      checkComplete(before, 'be retried')
+      return moves.retry(before, mover, retryAt)
+    })
     return wait ? waitForRun(letter, { ...this.#options, signal }) : letter
   }
 
@@ -116,9 +119,10 @@ export class Admin {
     const { decision, note, by } = input
     checkOneOf('decision', [decision], ['requeue', 'resolve', 'discard'])
     const ifVersion = readVersion(input)
-    return this.#act({ id, move: 'review', by, note, ifVersion }, (letter, mover) =>
-      moves.review(letter, mover, decision),
-    )
+    return this.#act({ id, move: 'review', by, note, ifVersion }, (letter, mover) => {
+      if (decision === 'requeue') checkComplete(letter, 'be retried')
+      return moves.review(letter, mover, decision)
+    })
   }
 
   /**
@@ -140,9 +144,10 @@ export class Admin {
     options: LetterReplayOptions,
     describe: Describe,
   ): Promise<DeadLetter> {
-    let letter = await this.#load(id, readVersion(options))
+    let letter = await loadLetter(this.#options.store, id, readVersion(options))
     this.#checkMove('replay', letter)
     checkDecrypted(letter)
+    checkComplete(letter, 'be replayed')
     const { repairRulesFor, createFixCheck } = this.#options
     const refusal =
       whyReplayRefused(letter, repairRulesFor(letter.queue).replay) ??
@@ -158,7 +163,7 @@ export class Admin {
         this.#options.hub.emitChange(now, change)
         return now
       }
-      letter = await this.#load(id)
+      letter = await loadLetter(this.#options.store, id)
       if (!isLegal('replay', letter.state) || letter.payload.version !== version) break
     }
     const done =
@@ -238,9 +243,13 @@ export class Admin {
   }
 
   /** The values that an edit gives to a letter. Throws INVALID_INPUT if a rule refuses them. */
-  editedValues(letter: DeadLetter, { payload: given, patch, ...edited }: ReadEdit): moves.Edit {
+  editedValues(letter: DeadLetter, edit: ReadEdit): moves.Edit {
+    const { payload: given, patch, ...edited } = edit
     const { maxPayloadBytes, repairRulesFor } = this.#options
+    const redaction = this.#options.redactionFor?.(letter.queue)
     checkDecrypted(letter)
+    checkNotErased(letter, 'be edited')
+    if (redaction) checkNoMark(edit)
     const payload = patch ? patchPayload(letter.payload, patch, maxPayloadBytes) : given
     if (payload) checkSize(payload, letter.queue, maxPayloadBytes)
     const values: moves.Edit = {
@@ -249,7 +258,7 @@ export class Admin {
     }
     const refusal = whyEditRefused(letter, values, repairRulesFor(letter.queue))
     if (refusal !== undefined) throw new RedriveError('INVALID_INPUT', refusal)
-    return values
+    return redaction ? redactEdit(letter, values, redaction) : values
   }
 
   /** Undoes the newest edit. The payload gets a new version with its previous bytes. */
@@ -262,6 +271,7 @@ export class Admin {
       { id, move: 'edit', action: 'undo-edit', by, note: undoNote, ifVersion },
       (current, mover) => {
         checkDecrypted(current)
+        checkNotErased(current, 'be edited')
         return moves.edit(current, mover, createUndoEdit(current, newest.value))
       },
     )
@@ -281,7 +291,7 @@ export class Admin {
 
   async #remove(id: string, actor: string, ifVersion?: number): Promise<DeadLetter> {
     const { store, hub } = this.#options
-    const letter = await this.#load(id, ifVersion)
+    const letter = await loadLetter(this.#options.store, id, ifVersion)
     this.#checkMove('remove', letter)
     const isArchived =
       ifVersion === undefined || (await archiveForRemoval(this.#options, letter, actor))
@@ -352,14 +362,14 @@ export class Admin {
   ): Promise<{ letter: DeadLetter; change: moves.Change; now: DeadLetter }> {
     const { store, clock } = this.#options
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
-      const letter = await this.#load(id, ifVersion)
+      const letter = await loadLetter(this.#options.store, id, ifVersion)
       this.#checkMove(move, letter)
       const at = toTimestamp(clock.now())
       const change = await decide(letter, {
         at,
         actor,
         guard: 'version',
-        ...(note === undefined ? {} : { note }),
+        ...(note === undefined ? {} : { note: this.#redactNote(letter.queue, note) }),
       })
       const [result] = await store.apply([change])
       if (result === 'written') return { letter, change, now: moves.withChange(letter, change) }
@@ -371,17 +381,9 @@ export class Admin {
     )
   }
 
-  /** The letter, if it has the version that somebody expects. */
-  async #load(id: string, ifVersion?: number): Promise<DeadLetter> {
-    const [letter] = await this.#options.store.get([id])
-    if (!letter)
-      throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
-    if (ifVersion !== undefined && letter.version !== ifVersion)
-      throw new RedriveError(
-        'VERSION_CONFLICT',
-        `letter ${id} has version ${letter.version}, not ${ifVersion}: read it again`,
-      )
-    return letter
+  #redactNote(queue: string, note: string): string {
+    const redaction = this.#options.redactionFor?.(queue)
+    return redaction?.atCapture ? redaction.text(note) : note
   }
 
   #checkMove(move: Move, letter: DeadLetter): void {

@@ -75,6 +75,8 @@ export interface SavedEdit extends Edit {
   /** Absent in records of older versions. */
   by?: string
   at?: Timestamp
+  /** The data subject of the letter. */
+  subject?: string
 }
 
 /** The present values of the fields that an edit changes, as JSON for the record of the edit. */
@@ -83,7 +85,8 @@ export function readCurrentValues(
   edit: Edit,
   { actor, at }: Pick<Mover, 'actor' | 'at'>,
 ): { [key: string]: Json } {
-  const values: { [key: string]: Json } = { by: actor, at }
+  const { subject } = letter.payload
+  const values: { [key: string]: Json } = { by: actor, at, ...(subject ? { subject } : {}) }
   if (edit.payload) {
     const { bytes, ...facts } = letter.payload
     values['payload'] = { ...facts, bytes: Buffer.from(bytes).toString('base64') }
@@ -113,7 +116,7 @@ export function readSavedEdit(values: Json): SavedEdit {
 
 /** The edit that restores the values of `readCurrentValues`. The payload gets a new version. */
 export function createUndoEdit(letter: DeadLetter, values: Json): Edit {
-  const { by: _, at: __, payload, ...rest } = readSavedEdit(values)
+  const { by: _, at: __, subject: ___, payload, ...rest } = readSavedEdit(values)
   if (!payload) return rest
   return { ...rest, payload: { ...payload, version: letter.payload.version + 1 } }
 }

@@ -1,6 +1,9 @@
 import { checkBy, checkNote } from '../check/text.ts'
+import { RedriveError } from '../errors.ts'
 import type { AuditAction } from '../letter/audit.ts'
+import type { DeadLetter } from '../letter/letter.ts'
 import type { Move } from '../letter/move-table.ts'
+import type { Store } from '../store.ts'
 import type { ActDetails } from './audit/audit-log.ts'
 
 /** An action on a letter. */
@@ -25,4 +28,20 @@ export function checkAct({ by, note, ...act }: LetterAct): LetterAct {
     by: checkBy(by),
     ...(note === undefined || note === '' ? {} : { note: checkNote(note) }),
   }
+}
+
+/** The letter, if it has the version that somebody expects. */
+export async function loadLetter(
+  store: Pick<Store, 'get'>,
+  id: string,
+  ifVersion?: number,
+): Promise<DeadLetter> {
+  const [letter] = await store.get([id])
+  if (!letter) throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
+  if (ifVersion !== undefined && letter.version !== ifVersion)
+    throw new RedriveError(
+      'VERSION_CONFLICT',
+      `letter ${id} has version ${letter.version}, not ${ifVersion}: read it again`,
+    )
+  return letter
 }

@@ -65,6 +65,7 @@ export async function diffVersions(
   id: string,
   from?: number,
   to?: number,
+  show: (payload: Payload) => Payload = (payload) => payload,
 ): Promise<PayloadDiff> {
   const versions = await readPayloadVersions(store, id)
   const find = (name: string, wanted: number | undefined, or: PayloadVersion): PayloadVersion => {
@@ -77,5 +78,7 @@ export async function diffVersions(
       `\`${name}\` must be a stored version of the payload of letter ${id} (${known}), got ${describeValue(wanted)}`,
     )
   }
-  return diffPayloads(find('from', from, versions[0]!), find('to', to, versions.at(-1)!))
+  const before = find('from', from, versions[0]!)
+  const after = find('to', to, versions.at(-1)!)
+  return diffPayloads(show(before), show(after))
 }

@@ -7,6 +7,7 @@ import type { ObserverHub } from '../observer.ts'
 import type { Customs } from '../policy/backoff.ts'
 import type { Rule } from '../policy/classify.ts'
 import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
+import type { Redaction } from '../policy/redaction/redaction.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 
 export interface FailureOptions {
@@ -15,6 +16,8 @@ export interface FailureOptions {
   classifierRules: readonly Rule[]
   fingerprints?: readonly FingerprintRule[]
   backoffs: Customs
+  /** What is hidden of the letters of a queue. Default: nothing. */
+  redactionFor?: (queue: string) => Redaction | undefined
   /** Retry limits of a queue. */
   limitsFor: (queue: string) => RetryLimits
 }
@@ -39,6 +42,7 @@ export function reportFailure(
     onProblem,
     undefined,
     fingerprints,
+    options.redactionFor?.(queue),
   )
   // No claim has counted this run, unless a worker has claimed the letter.
   const retries = letter.state === 'pending' ? letter.retries + 1 : letter.retries

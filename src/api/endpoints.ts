@@ -3,6 +3,7 @@ import type { Endpoint } from './endpoint.ts'
 import { auditEndpoints } from './endpoints/audit.ts'
 import { bulkEndpoints } from './endpoints/bulk.ts'
 import { captureEndpoints } from './endpoints/capture.ts'
+import { erasureEndpoints } from './endpoints/erasures.ts'
 import { eventEndpoints } from './endpoints/events.ts'
 import { groupEndpoints } from './endpoints/groups.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
@@ -31,6 +32,7 @@ export const endpoints = {
   ...pipelineEndpoints,
   ...tokenEndpoints,
   ...auditEndpoints,
+  ...erasureEndpoints,
   ...eventEndpoints,
   ...sessionEndpoints,
   ...workerEndpoints,

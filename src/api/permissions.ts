@@ -6,6 +6,8 @@ export const permissions = [
   'letter:read',
   /** Everything that payloads and errors say: payloads, headers, metadata, error text, titles. */
   'payload:read',
+  /** What redaction hides from everybody else. It is shown on request, and audited. */
+  'payload:reveal',
   'payload:edit',
   'letter:capture',
   /** Retry, park, review, resolve and note letters. */
@@ -26,7 +28,9 @@ export type Role = (typeof roles)[number]
 
 export const permissionsOfRole: Record<Role, readonly Permission[]> = {
   viewer: ['letter:read'],
-  operator: permissions.filter((one) => one !== 'letter:remove' && one !== 'admin'),
+  operator: permissions.filter(
+    (one) => one !== 'letter:remove' && one !== 'payload:reveal' && one !== 'admin',
+  ),
   admin: permissions,
 }
 

@@ -1,3 +1,4 @@
+import { whyIncomplete } from '../letter/content.ts'
 import type { LetterSummary, State } from '../letter/letter.ts'
 import { replaysOfLetter } from '../letter/lineage.ts'
 import { confirmedAt } from '../letter/replay-confirmation.ts'
@@ -43,6 +44,8 @@ export function whyIneligible(
   if (!isLegal(moveOfAction[action], state)) return `it is ${state}`
   if (corrupt !== undefined && action !== 'archive' && action !== 'park' && action !== 'remove')
     return 'its row cannot be read'
+  const incomplete = whyIncomplete(letter)
+  if (incomplete !== undefined && needsContent(action, letter)) return incomplete
   const confirmAt = confirmedAt(letter)
   if (confirmAt !== undefined && (action === 'replay' || action === 'retry'))
     return `it was replayed, and waits for confirmation until ${confirmAt}`
@@ -54,4 +57,10 @@ export function whyIneligible(
   if (input.to === undefined && source.kind !== 'mailbox' && source.kind !== 'pipeline')
     return 'its source has no address: retry it, or name a mailbox with `to`'
   return undefined
+}
+
+/** A redacted payload can be edited, an erased one cannot. */
+function needsContent(action: BulkActionName, { payload }: LetterSummary): boolean {
+  if (action === 'retry' || action === 'replay') return true
+  return payload.erased !== undefined && (action === 'edit' || action === 'undo')
 }

@@ -9,11 +9,12 @@ import type {
   RetryPolicy,
   Source,
 } from '../letter/letter.ts'
-import { toTimestamp } from '../letter/time.ts'
+import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import { decideCapture } from '../policy/decide.ts'
 import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
-import { understand } from '../policy/judge.ts'
+import { understand, type Understood } from '../policy/judge.ts'
+import type { Redaction } from '../policy/redaction/redaction.ts'
 import { inHistory } from '../letter/history.ts'
 import type { Rule } from '../policy/classify.ts'
 import { maxRetriesFor, type RetryLimits } from '../policy/retry-limits.ts'
@@ -21,6 +22,7 @@ import type { AddResult, Capacity, Store } from '../store.ts'
 import { describeValue } from '../check/keys.ts'
 import { parseTime } from '../check/read-time.ts'
 import { inSpan } from '../tracing.ts'
+import { findSubject, type Subjects } from './subjects.ts'
 import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
 import { captureSpan, chunkSpan, joinTrace } from './trace.ts'
 
@@ -40,6 +42,8 @@ export interface Captured {
 interface QueueRules extends RetryLimits {
   priority: Priority
   backoff?: RetryPolicy
+  /** The path of the data subject. */
+  subject?: string
 }
 
 export interface CapturerOptions {
@@ -54,6 +58,10 @@ export interface CapturerOptions {
   maxPayloadBytes: number
   /** False: nothing is stored, and every capture rejects with CAPTURE_DISABLED. Default: true. */
   enabled?: boolean
+  /** Names data subjects. Default: letters do not name theirs. */
+  subjects?: Subjects
+  /** What is hidden of the letters of a queue. Default: nothing. */
+  redactionFor?: (queue: string) => Redaction | undefined
   /** The program that captures. Default: letters do not name it. */
   app?: App
   /** Gets every failure that was stored: a new letter, or an occurrence of one. Never throws. */
@@ -78,13 +86,13 @@ export class Capturer {
   async capture(captured: Captured): Promise<DeadLetter> {
     this.#checkEnabled(captured.queue)
     const { client } = captured.context
-    const letter = this.#letterOf(captured)
+    const [letter] = await this.#withSubjects([this.#letterOf(captured)], [captured])
     return inSpan(
-      () => captureSpan(letter),
+      () => captureSpan(letter!),
       async (span) => {
-        if (span) joinTrace(letter, span)
-        const [result] = await this.#storeFor(client).add([letter], this.#options.capacity)
-        return this.#report(letter, result!, client !== undefined)
+        if (span) joinTrace(letter!, span)
+        const [result] = await this.#storeFor(client).add([letter!], this.#options.capacity)
+        return this.#report(letter!, result!, client !== undefined)
       },
     )
   }
@@ -127,13 +135,14 @@ export class Capturer {
       stored.push(...(await chunk))
     try {
       for (let start = 0; start < failures.length; start += chunkSize) {
-        const letters = failures
+        const captured = failures
           .slice(start, start + chunkSize)
           .map((one) => rejectClient(read(one)))
-          .map((captured) => {
-            this.#checkEnabled(captured.queue)
-            return this.#letterOf(captured)
-          })
+        const built = captured.map((one) => {
+          this.#checkEnabled(one.queue)
+          return this.#letterOf(one)
+        })
+        const letters = await this.#withSubjects(built, captured)
         const chunk = inSpan(
           () => chunkSpan(letters),
           (span) => {
@@ -224,20 +233,12 @@ export class Capturer {
 
   #letterOf(captured: Captured): DeadLetter {
     const { queue, source, payload, thrown, context } = captured
-    const { clock, classifierRules, backoffs, rulesFor, maxPayloadBytes, app } = this.#options
+    const { clock, backoffs, rulesFor, maxPayloadBytes, app } = this.#options
     checkSize(payload, queue, maxPayloadBytes)
     const rules = rulesFor(queue)
     const nowMs = clock.now()
     const at = toTimestamp(nowMs)
-    const { judged, template } = understand(
-      thrown,
-      queue,
-      at,
-      classifierRules,
-      (problem) => this.#reportError(queue, problem),
-      undefined,
-      this.#options.fingerprints,
-    )
+    const { judged, template } = this.#understand(thrown, queue, at)
     const priority = context.priority ?? template?.priority ?? rules.priority
     const chosenRetries = context.maxRetries ?? template?.maxRetries
     const maxRetries = chosenRetries ?? maxRetriesFor(judged.category, rules)
@@ -299,7 +300,52 @@ export class Capturer {
       letter.review = { neededSince: at }
       letter.settledAt = at
     }
-    return letter
+    const redaction = this.#options.redactionFor?.(queue)
+    return redaction ? redactCaptured(letter, redaction) : letter
+  }
+
+  /** The letters with the keyed hashes of their data subjects. */
+  async #withSubjects(
+    letters: readonly DeadLetter[],
+    captured: readonly Captured[],
+  ): Promise<DeadLetter[]> {
+    const { subjects, rulesFor } = this.#options
+    const named: DeadLetter[] = []
+    for (const [index, letter] of letters.entries()) {
+      const subject = findSubject(captured[index]!, rulesFor(letter.queue).subject)
+      const hash = subject === undefined ? undefined : await this.#hash(subjects, subject, letter)
+      named.push(hash ? { ...letter, payload: { ...letter.payload, subject: hash } } : letter)
+    }
+    return named
+  }
+
+  /** A letter is never lost because its subject cannot be recorded. */
+  async #hash(
+    subjects: Subjects | undefined,
+    subject: string,
+    { id, queue }: DeadLetter,
+  ): Promise<string | undefined> {
+    try {
+      return await subjects?.hashOf(subject)
+    } catch (error) {
+      const during = `capture of ${queue}: letter ${id} is stored without its data subject`
+      this.#options.hub.emit({ type: 'error', during, error })
+      return undefined
+    }
+  }
+
+  #understand(thrown: unknown, queue: string, at: Timestamp): Understood {
+    const { classifierRules, fingerprints, redactionFor } = this.#options
+    return understand(
+      thrown,
+      queue,
+      at,
+      classifierRules,
+      (problem) => this.#reportError(queue, problem),
+      undefined,
+      fingerprints,
+      redactionFor?.(queue),
+    )
   }
 
   #reportError(queue: string, problem: string): void {
@@ -395,6 +441,23 @@ function addOptional(letter: DeadLetter, context: CaptureContext): void {
   if (task) letter.task = { id: task.id, description: task.description, source: task.source }
   if (github) letter.github = githubOf(github)
   if (context.expiresAt) letter.expiresAt = toTimestamp(parseTime(context.expiresAt))
+}
+
+/** The letter as it is stored. Without its whole payload it cannot run, so a person must act. */
+function redactCaptured(letter: DeadLetter, redaction: Redaction): DeadLetter {
+  const stored = redaction.captured(letter)
+  if (!stored.payload.redacted || stored.state !== 'pending') return stored
+  const { retryAt: _, history, ...rest } = stored
+  const { at } = history[0]!
+  return {
+    ...rest,
+    state: 'parked',
+    reason: 'redacted',
+    backoffMs: 0,
+    review: { neededSince: at },
+    settledAt: at,
+    history: history.map((entry) => ({ ...entry, to: 'parked' })),
+  }
 }
 
 type Github = NonNullable<DeadLetter['github']>

@@ -39,6 +39,11 @@ export interface CaptureContext {
   /** Ids of letters that must be resolved before this one runs. */
   dependsOn?: string[]
   tenant?: string
+  /**
+   * The person or other data subject that the payload is about. `eraseSubject` erases all its
+   * letters. Default: the value at the path of the option `subject`.
+   */
+  subject?: string
   traceparent?: string
   /** Number of runs before this capture. Default: 1. */
   attempts?: number
@@ -112,6 +117,7 @@ const contextShape = {
   lane: name,
   dependsOn: z.array(uuid('must be the id of a letter (a UUID)')).nullish(),
   tenant: name,
+  subject: name,
   traceparent: string,
   attempts: count,
   failedAt: time,

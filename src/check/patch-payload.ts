@@ -82,8 +82,9 @@ export function patchPayload(
   const document = parsePayload(payload)
   try {
     const patched = applyPatch(document, operations, (grown) => checkGrowth(grown, maxBytes))
-    const { version, contentType } = payload
-    return { ...encodePayload(JSON.stringify(patched), contentType), version: version + 1 }
+    const { version, contentType, redacted } = payload
+    const encoded = encodePayload(JSON.stringify(patched), contentType)
+    return { ...encoded, version: version + 1, ...(redacted ? { redacted } : {}) }
   } catch (error) {
     if (!(error instanceof PatchError)) throw error
     const { op, path } = operations[error.index]!

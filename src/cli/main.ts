@@ -13,6 +13,7 @@ import { addEdit } from './commands/edit.ts'
 import { addExport } from './commands/export.ts'
 import { addGroups } from './commands/groups.ts'
 import { addImport } from './commands/import.ts'
+import { addErase } from './commands/erase.ts'
 import { addKeys } from './commands/keys.ts'
 import { addList } from './commands/list.ts'
 import { addNote } from './commands/note.ts'
@@ -122,6 +123,7 @@ function createProgram(): Command {
     addPipeline,
     addTokens,
     addKeys,
+    addErase,
     addConfig,
     addDemo,
   ])

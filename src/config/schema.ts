@@ -7,6 +7,7 @@ import { serverSchema } from './server-schema.ts'
 import { fingerprintRule } from '../options/fingerprint-rule.ts'
 import { notify } from './notify-schema.ts'
 import { secret } from './secret-schema.ts'
+import { redactOption } from '../options/redact-shape.ts'
 import {
   durationMs,
   mailboxName,
@@ -31,6 +32,7 @@ const {
   mailboxes: _mailboxes,
   notify: _notify,
   encryption: encryptionOption,
+  redact: _redact,
   ...data
 } = optionsShape
 
@@ -80,6 +82,8 @@ const backoff = z
   ])
   .optional()
   .describe(backoffOption.description ?? '')
+
+const redact = redactOption(z.string().min(1))
 
 /** Patterns are not allowed: a hostile message could make a regular expression take for ever. */
 const substring = z
@@ -277,6 +281,7 @@ export const configSchema = z.strictObject({
   notify: notify.optional().describe('Where redrive work and redrive serve send alerts, by name.'),
   maxRetries,
   backoff,
+  redact,
   ...data,
   search: data.search.meta({ description: data.search.description ?? '', format: 'uri' }),
   mailboxes: z
@@ -285,7 +290,7 @@ export const configSchema = z.strictObject({
     .describe('Mailboxes that letters are replayed to, by the mailbox name in the letters.'),
   encryption: encryption.optional().describe(encryptionOption.description ?? ''),
   queues: z
-    .record(z.string(), z.strictObject({ ...policyShape, backoff }))
+    .record(z.string(), z.strictObject({ ...policyShape, backoff, redact }))
     .optional()
     .describe(queuesOption.description ?? ''),
   rules: z

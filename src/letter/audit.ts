@@ -40,6 +40,8 @@ export const auditActions = [
   'sign-out',
   'pipeline-replay',
   'import',
+  'reveal',
+  'erase',
   'audit-prune',
   'access',
 ] as const
@@ -68,6 +70,8 @@ export const auditSubjects = [
   'pipeline-node',
   'endpoint',
   'store',
+  /** A data subject; its id is a keyed hash. */
+  'subject',
 ] as const
 
 /** What an action is about. */

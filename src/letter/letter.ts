@@ -50,6 +50,8 @@ export const reasons = [
   'retries-exhausted',
   'superseded',
   'replayed',
+  'redacted',
+  'erased',
 ] as const
 export type Reason = (typeof reasons)[number]
 
@@ -85,6 +87,14 @@ export interface Payload {
    * where.
    */
   lossy?: boolean
+  /**
+   * True: parts that the redaction rules of the queue match were removed, so the letter cannot run.
+   */
+  redacted?: true
+  /** The data subject that the payload is about: a keyed hash of its name. */
+  subject?: string
+  /** When the content of the letter was erased, together with the key that could decrypt it. */
+  erased?: Timestamp
   /** Reference to the body, if it is too large to be stored here. */
   reference?: string
   /** Id of the key that the bytes are encrypted with. */

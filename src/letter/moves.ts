@@ -31,6 +31,8 @@ export interface Change {
   action: Action
   set: Patch
   entry: HistoryEntry
+  /** The data subject of the letter, if it has one: what the change sets belongs to it too. */
+  subject?: string
 }
 
 /** The change of a letter for each state that it may be in. Letters in other states stay. */
@@ -370,5 +372,8 @@ function change(action: Move, letter: Subject, by: Mover, set: Patch, judged?: J
   const { version, epoch, lease } = letter
   const leaseGuard = lease ? { epoch, worker: lease.worker } : { epoch }
   const guard = by.guard === 'epoch' ? leaseGuard : { version }
-  return { id: letter.id, guard, action, set, entry }
+  const subject = (letter as Partial<DeadLetter>).payload?.subject
+  if (subject === undefined) return { id: letter.id, guard, action, set, entry }
+  const owned = set.payload ? { ...set, payload: { ...set.payload, subject } } : set
+  return { id: letter.id, guard, action, set: owned, entry, subject }
 }

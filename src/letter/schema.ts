@@ -58,6 +58,9 @@ const payload = z.strictObject({
   version: z.int().positive(),
   restOf: z.int().positive().exactOptional(),
   lossy: z.boolean().exactOptional(),
+  redacted: z.literal(true).exactOptional(),
+  subject: string.exactOptional(),
+  erased: timestamp.exactOptional(),
   reference: string.exactOptional(),
   keyId: string.exactOptional(),
 })

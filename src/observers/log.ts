@@ -49,7 +49,8 @@ export function toLogString(text: string): string {
  * payload, headers or metadata; messages of failures are bounded and cannot break a line.
  */
 export function logObserver(logger: Logger | LoggerLike): Observer {
-  return logWith<RedriveEvent>('logObserver', logger, lineOf)
+  const write = logWith<RedriveEvent>('logObserver', logger, lineOf)
+  return Object.assign(write, { leavesProcess: true })
 }
 
 /** A request that was answered. */

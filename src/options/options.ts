@@ -21,6 +21,7 @@ import type { Target } from '../observers/notify/target.ts'
 import { defaultAlertRules, type AlertRule } from '../policy/alert-rule.ts'
 import type { Rule } from '../policy/classify.ts'
 import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
+import type { RedactOptions } from '../policy/redaction/redaction.ts'
 import type { MaxRetriesByCategory } from '../policy/retry-limits.ts'
 import { templatesOf } from '../policy/templates.ts'
 import type { FlowSettings } from '../policy/flow-control.ts'
@@ -81,6 +82,17 @@ export interface QueuePolicy extends FlowSettings {
    * at once.
    */
   confirmReplayMs?: number
+  /**
+   * Hides secrets and personal data from callers of the server without the permission
+   * `payload:reveal`, from logs and notifications, and with `atCapture` from the store. The option
+   * of a queue replaces that for all queues. Default: nothing is hidden.
+   */
+  redact?: RedactOptions
+  /**
+   * Where the person or other data subject of a letter is named, such as `payload.user.id` or
+   * `metadata.customer`. `eraseSubject` erases all its letters. Default: letters name none.
+   */
+  subject?: string
 }
 
 /**
@@ -218,6 +230,8 @@ type Unset =
   | 'budget'
   | 'dependency'
   | 'payloadSchema'
+  | 'redact'
+  | 'subject'
   | 'maxItems'
   | 'approval'
   | 'onStoreDown'

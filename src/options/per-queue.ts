@@ -1,4 +1,5 @@
 import { checkQueueName } from '../check/queue-name.ts'
+import { Redaction, type RedactOptions } from '../policy/redaction/redaction.ts'
 import { checkVersion, ownOf, readPolicy, type QueuePolicy, type Settings } from './options.ts'
 
 /**
@@ -9,6 +10,7 @@ export class Policies {
   readonly #settings: Settings
   readonly #given = new Map<string, QueuePolicy>()
   readonly #merged = new Map<string, Settings>()
+  readonly #redactions = new WeakMap<RedactOptions, Redaction>()
 
   constructor(settings: Settings) {
     this.#settings = settings
@@ -24,6 +26,35 @@ export class Policies {
     // Only queues with a handler are cached: the number of other names has no bound.
     if (given) this.#merged.set(queue, merged)
     return merged
+  }
+
+  /** What is hidden of the letters of a queue. Undefined: nothing. */
+  redaction(queue: string): Redaction | undefined {
+    const { redact } = this.of(queue)
+    return redact && this.#compile(redact)
+  }
+
+  /** The redaction of every queue that has one, for text that may come from any of them. */
+  redactions(): Redaction[] {
+    const { redact, queues } = this.#settings
+    const all = [
+      redact,
+      ...[...Object.values(queues), ...this.#given.values()].map((one) => one.redact),
+    ]
+    return [...new Set(all.filter((one) => one !== undefined))].map((one) => this.#compile(one))
+  }
+
+  /** A string that is stored and may come from any queue, as queues with `atCapture` store it. */
+  redactStored(text: string): string {
+    return this.redactions()
+      .filter(({ atCapture }) => atCapture)
+      .reduce((shown, redaction) => redaction.text(shown), text)
+  }
+
+  #compile(redact: RedactOptions): Redaction {
+    const known = this.#redactions.get(redact) ?? new Redaction(redact)
+    this.#redactions.set(redact, known)
+    return known
   }
 
   set(queue: string, policy: QueuePolicy): void {

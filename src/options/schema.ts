@@ -19,6 +19,7 @@ import { longestMs, parsePolicy } from '../policy/backoff.ts'
 import { encryption } from './encryption.ts'
 import { fingerprintRule } from './fingerprint-rule.ts'
 import { notifyShape } from './notify-shape.ts'
+import { redactOption } from './redact-shape.ts'
 import { repairShape } from './repair-shape.ts'
 
 /** A duration that may be 0. */
@@ -214,6 +215,13 @@ export const policyShape = {
     .describe(
       'Name of the service that the handler calls. Queues with the same name share its limits.',
     ),
+  redact: redactOption(z.union([z.string().min(1), z.instanceof(RegExp)])),
+  subject: z
+    .string()
+    .max(1000)
+    .regex(/^(payload|metadata)(\.[^.]+)+$/, 'must be a path such as payload.user.id')
+    .optional()
+    .describe('Where the data subject of a letter is named, such as payload.user.id.'),
   ...repairShape,
   ...flowControlShape,
 }

@@ -1,5 +1,6 @@
 import type { DeadLetter, Priority, Reason, RetryPolicy } from '../letter/letter.ts'
 import type { Judged } from '../letter/moves.ts'
+import { reasonIncomplete, whyIncomplete } from '../letter/content.ts'
 import { keyIdOf } from '../letter/sealed.ts'
 import { toMs } from '../letter/time.ts'
 import { defaultPolicyFor, neverAgain, retryDelay, withDefaults, type Customs } from './backoff.ts'
@@ -59,7 +60,11 @@ export function checkFitness(
   const limit = Math.max(1, letter.maxRetries)
   const retries = Math.max(0, letter.retries - 1)
   if (letter.corrupt !== undefined) return { reason: 'malformed', retries, note: letter.corrupt }
-  const keyId = letter.payload && keyIdOf(letter.payload)
+  const { payload } = letter
+  const incomplete = payload && whyIncomplete({ payload })
+  if (incomplete !== undefined)
+    return { reason: reasonIncomplete({ payload: payload! }), retries, note: incomplete }
+  const keyId = payload && keyIdOf(payload)
   if (keyId !== undefined) {
     const note = `encrypted with key ${keyId}, and this worker has no keys: set the option encryption`
     return { reason: 'malformed', retries, note }

@@ -6,6 +6,7 @@ import { detailOf } from './details.ts'
 import type { FingerprintRule } from './fingerprint-rules.ts'
 import { fingerprint } from './fingerprint.ts'
 import { layersOf } from './layers.ts'
+import type { Redaction } from './redaction/redaction.ts'
 import type { Advice } from './rule.ts'
 import { workOf, type Work } from './work.ts'
 
@@ -18,6 +19,7 @@ export interface Understood {
 /**
  * Converts anything that was thrown into a classified failure with a fingerprint. Never throws;
  * errors of user rules go to `report`. The kind of work defaults to what queue and error indicate.
+ * With a redaction at capture, the failure is redacted after its classification.
  */
 export function understand(
   thrown: unknown,
@@ -27,13 +29,16 @@ export function understand(
   report?: (problem: string) => void,
   work: Work | undefined = workOf(queue, thrown),
   fingerprintRules?: readonly FingerprintRule[],
+  redaction?: Redaction,
 ): Understood {
-  const failure = toFailure(thrown, at)
-  const classified = classifyFailure(failure, thrown, rules)
+  const original = toFailure(thrown, at)
+  const classified = classifyFailure(original, thrown, rules)
+  // Before the fingerprint: titles of groups come from what is stored.
+  const failure = redaction?.atCapture ? redaction.failure(original) : original
   for (const problem of classified.problems ?? []) report?.(problem)
   const { category, severity, recoverability, template } = classified
   const { value } = fingerprint(queue, failure, fingerprintRules)
-  const layers = layersOf(failure)
+  const layers = layersOf(original)
   const detail = classified.detail ?? detailOf(layers, category, work)
   if (detail !== undefined) failure.detail = detail
   // The delay may be on a cause that the thrown error wraps.

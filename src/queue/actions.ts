@@ -1,10 +1,11 @@
+import { eraseSubject, type EraseOptions, type Erasure } from '../admin/erasure.ts'
 import type { ActDetails, AuditedAct, DeniedCall, PruneOptions } from '../admin/audit/audit-log.ts'
 import type { Bulk, ResultsQuery } from '../bulk/bulk.ts'
 import type { PlanOptions, UndoOptions } from '../bulk/plan-options.ts'
 import { checkFilter } from '../check/filter.ts'
 import { checkKeys, checkObject, keysOf } from '../check/keys.ts'
 import type { Groups } from '../groups/groups.ts'
-import type { AuditAction } from '../letter/audit.ts'
+import type { AuditAction, AuditSubject } from '../letter/audit.ts'
 import type { BulkAction, BulkResult, FilterActionName } from '../letter/bulk-action.ts'
 import { toCanonicalJson } from '../letter/canonical-json.ts'
 import type { GroupDetail, IgnoreGroupOptions, ResolveGroupOptions } from '../letter/group.ts'
@@ -295,6 +296,21 @@ export class QueueActions extends LetterActions {
    */
   recordDenied(call: DeniedCall): Promise<void> {
     return this.parts.audit.deny(call)
+  }
+
+  /**
+   * Erases the content of all letters about a data subject: destroys the key that could decrypt
+   * them, and overwrites what is stored in plain. The letters stay, cannot run, and can be removed.
+   * Rejects with SUBJECT_NOT_FOUND if there is none. Call it again if it was interrupted.
+   */
+  eraseSubject(subject: string, options: EraseOptions): Promise<Erasure> {
+    const { store, audit, subjects, capture } = this.parts
+    return eraseSubject({ store, audit, subjects, clock: capture.clock }, subject, options)
+  }
+
+  /** Records that a person sees what redaction hides, for a server in front of this queue. */
+  recordReveal(what: AuditSubject, by: string): Promise<void> {
+    return this.#audit({ action: 'reveal', what, actor: by }, async () => {})
   }
 
   // operation files

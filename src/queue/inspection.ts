@@ -31,6 +31,7 @@ import type { QueuePolicy } from '../options/options.ts'
 import { policyShape } from '../options/schema.ts'
 import type { Alert } from '../policy/alert-rule.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
+import type { Redaction } from '../policy/redaction/redaction.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import { listLiveWorkers, type LiveWorker } from '../redelivery/live-workers.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
@@ -76,10 +77,16 @@ export class QueueInspection {
 
   /**
    * What changed between two versions of the payload: values of JSON by their paths, lines of text,
-   * or sizes and hashes of bytes. Default: from the version as captured to the current one.
+   * or sizes and hashes of bytes. Default: from the version as captured to the current one. `show`
+   * changes each payload before they are compared.
    */
-  diff(id: string, from?: number, to?: number): Promise<PayloadDiff> {
-    return diffVersions(this.parts.store, id, from, to)
+  diff(
+    id: string,
+    from?: number,
+    to?: number,
+    show?: (payload: Payload) => Payload,
+  ): Promise<PayloadDiff> {
+    return diffVersions(this.parts.store, id, from, to, show)
   }
 
   find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
@@ -206,6 +213,16 @@ export class QueueInspection {
   /** Queues that `pauseQueue` has paused, by name. */
   pausedQueues(): Promise<PausedQueue[]> {
     return this.parts.pausedQueues.list()
+  }
+
+  /** What is hidden of the letters of a queue (option `redact`). Undefined: nothing. */
+  redaction(queue: string): Redaction | undefined {
+    return this.parts.policies.redaction(queue)
+  }
+
+  /** The redaction of every queue that has one, for text that may come from any of them. */
+  redactions(): Redaction[] {
+    return this.parts.policies.redactions()
   }
 
   /** State of the flow control of each queue and dependency in this process. */

@@ -11,6 +11,7 @@ import type { Rule } from '../policy/classify.ts'
 import { checkFitness } from '../policy/decide.ts'
 import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import { understand } from '../policy/judge.ts'
+import type { Redaction } from '../policy/redaction/redaction.ts'
 import { insideRedelivery } from '../run-context.ts'
 import { errorTypeOf, startSpan, type OpenSpan, type SpanDescription } from '../tracing.ts'
 import type { HeldLease } from './leases.ts'
@@ -35,6 +36,8 @@ export interface ExecuteOptions {
   timeoutMsFor: (queue: string) => number
   classifierRules: readonly Rule[]
   fingerprints?: readonly FingerprintRule[]
+  /** What is hidden of the letters of a queue. Default: nothing. */
+  redactionFor?: (queue: string) => Redaction | undefined
 }
 
 export interface ExecuteContext extends ExecuteOptions {
@@ -196,7 +199,7 @@ function isOurAbort(reason: unknown, error: unknown): boolean {
 function failure(
   { queue }: DeadLetter,
   report: FailedResult,
-  { clock, hub, classifierRules, fingerprints }: ExecuteOptions,
+  { clock, hub, classifierRules, fingerprints, redactionFor }: ExecuteOptions,
 ): RunResult {
   const onProblem = (error: string): void =>
     hub.emit({ type: 'error', during: `classifying ${queue}`, error })
@@ -209,6 +212,7 @@ function failure(
     onProblem,
     undefined,
     fingerprints,
+    redactionFor?.(queue),
   )
   return { kind: 'failed', report, ...understood }
 }

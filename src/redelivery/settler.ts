@@ -8,6 +8,7 @@ import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import { changeAfterFailure } from '../policy/after-run.ts'
 import type { Customs } from '../policy/backoff.ts'
+import type { Redaction } from '../policy/redaction/redaction.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
 import type { ApplyResult, Store } from '../store.ts'
 import type { ActiveRun } from './execute.ts'
@@ -21,6 +22,8 @@ export interface SettleOptions {
   backoffs: Customs
   /** Retry limits of a queue. */
   limitsFor: (queue: string) => RetryLimits
+  /** What is hidden of the letters of a queue. Default: nothing. */
+  redactionFor?: (queue: string) => Redaction | undefined
   leaseMs: number
   maxPayloadBytes: number
   /** Gets every failed run whose change was written: the letter before it. Never throws. */
@@ -168,7 +171,7 @@ const tooLargeNote = 'the remaining input is too large to store: the next run ge
 function remainingPayload(
   letter: DeadLetter,
   report: FailedResult | undefined,
-  { hub, maxPayloadBytes }: SettleOptions,
+  { hub, maxPayloadBytes, redactionFor }: SettleOptions,
 ): { payload?: Payload; note?: string } {
   if (report?.remaining === undefined) return {}
   const { version, restOf = version, lossy, size } = letter.payload
@@ -180,5 +183,7 @@ function remainingPayload(
     return { note: tooLargeNote }
   }
   const payload = { ...remaining, version: version + 1, restOf, ...(lossy ? { lossy } : {}) }
-  return { payload, note: report.note ?? partlyDoneNote }
+  const redaction = redactionFor?.(letter.queue)
+  const given = redaction?.atCapture && report.note ? redaction.text(report.note) : report.note
+  return { payload, note: given ?? partlyDoneNote }
 }

@@ -5,6 +5,7 @@ import type { DeadLetter } from '../letter/letter.ts'
 import type { LetterFilter } from '../letter/query.ts'
 import type { Caller } from './caller.ts'
 import { mayReadContent } from './view.ts'
+import { checkProbe, type Viewer } from './viewer.ts'
 
 /** Whether a letter is in the scope of a caller. */
 export function isInScope(
@@ -62,10 +63,11 @@ export function isFilterInScope(
 
 /**
  * The filter without letters outside the scope. Rejects fields whose result would tell a caller
- * without `payload:read` what payloads and errors contain.
+ * without `payload:read` what payloads and errors contain, or what redaction hides.
  */
-export function boundFilter<F extends LetterFilter | FilterInput>(filter: F, caller: Caller): F {
+export function boundFilter<F extends LetterFilter | FilterInput>(filter: F, caller: Viewer): F {
   checkContentFields(filter, caller)
+  checkProbe(filter as LetterFilter, caller)
   const { queues, tenants } = caller.scope
   return {
     ...filter,

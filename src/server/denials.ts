@@ -3,14 +3,14 @@ import type { EndpointName } from '../api/endpoints.ts'
 import { hasCode } from '../errors.ts'
 import type { AuditSubject } from '../letter/audit.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
-import type { Caller } from './caller.ts'
+import type { Viewer } from './viewer.ts'
 
 /** Records calls of one request that are denied. */
 export interface DenialContext {
   dlq: DeadLetterQueue
   endpoint: EndpointName
   /** Absent: not known, or not yet. */
-  caller?: Caller | undefined
+  caller?: Viewer | undefined
   /** The parameters of the path, not yet checked. */
   params: { [key: string]: string }
 }

@@ -1,13 +1,20 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import type { Endpoint } from '../api/endpoint.ts'
+import type { BulkActionView } from '../api/schemas/bulk.ts'
+import type { GroupDetailView } from '../api/schemas/group.ts'
 import type { LetterView } from '../api/schemas/letter.ts'
 import { RedriveError } from '../errors.ts'
 import type { Json } from '../letter/letter.ts'
+import { hideBulkAction, viewBulkAction } from './bulk-view.ts'
+import type { DeadLetterQueue } from '../queue/queue.ts'
 import { ifMatchFailed } from './conditions.ts'
+import { hideGroup, viewGroupDetail } from './group-view.ts'
 import type { Context } from './handlers/handler.ts'
 import type { Idempotency, KeptResponse } from './idempotency.ts'
 import { toProblem } from './problems.ts'
 import { hideLetter, viewLetter } from './view.ts'
+import type { Viewer } from './viewer.ts'
 
 interface Result {
   status: number
@@ -92,30 +99,58 @@ function secretNotKept(): KeptResponse {
 
 /** Content is not kept: it would outlive the removal of its letter. */
 function toKept({ status, body }: Result): KeptResponse {
-  const kept = isLetterView(body) ? hideLetter(body) : body
+  const kept = hideKept(body)
   return { status, body: JSON.parse(JSON.stringify(kept ?? null)) as Json }
 }
 
-/** The kept response. A letter is shown with its content while it has not changed. */
+/** The response without what comes from payloads, errors and notes. */
+function hideKept(body: unknown): unknown {
+  if (isLetterView(body)) return hideLetter(body)
+  if (isBulkView(body)) return hideBulkAction(body)
+  if (isGroupView(body)) return hideGroup(body)
+  return body
+}
+
+function isBulkView(output: unknown): output is BulkActionView {
+  return isObject(output) && 'ineligible' in output && 'progress' in output
+}
+
+function isGroupView(output: unknown): output is GroupDetailView {
+  return isObject(output) && 'fingerprint' in output && 'trend' in output
+}
+
+function isObject(output: unknown): output is object {
+  return typeof output === 'object' && output !== null
+}
+
+/** The kept response. What it is about is shown with its content while it has not changed. */
 async function show({ status, body }: KeptResponse, { dlq, caller }: Context): Promise<Result> {
-  if (!isLetterView(body)) return { status, body }
-  const letter = await dlq.get(body.id)
-  const isSame = letter !== undefined && letter.version === body.version
-  return { status, body: isSame ? viewLetter(letter, caller) : body }
+  if (isLetterView(body)) {
+    const letter = await dlq.get(body.id)
+    const isSame = letter !== undefined && letter.version === body.version
+    return { status, body: isSame ? viewLetter(letter, caller) : body }
+  }
+  const now = await readAgain(body, dlq, caller)
+  const isSame = isDeepStrictEqual(JSON.parse(JSON.stringify(hideKept(now) ?? null)), body)
+  return { status, body: isSame ? now : body }
+}
+
+/** The bulk action or the group of a kept response, as it is now. */
+async function readAgain(body: Json, dlq: DeadLetterQueue, caller: Viewer): Promise<unknown> {
+  if (isBulkView(body)) {
+    const action = await dlq.bulkAction(body.id).catch(() => undefined)
+    return action && viewBulkAction(action, caller)
+  }
+  if (!isGroupView(body)) return body
+  const group = await dlq.group(body.fingerprint)
+  return group && viewGroupDetail(group, caller)
 }
 
 /** Whether the output is a letter or a saved view: its version is its ETag. */
 export function hasVersion(output: unknown): output is { version: number } {
-  return (
-    typeof output === 'object' &&
-    output !== null &&
-    'version' in output &&
-    typeof output.version === 'number'
-  )
+  return isObject(output) && 'version' in output && typeof output.version === 'number'
 }
 
 function isLetterView(output: unknown): output is LetterView {
-  return (
-    typeof output === 'object' && output !== null && 'fingerprint' in output && 'version' in output
-  )
+  return isObject(output) && 'fingerprint' in output && 'version' in output
 }

@@ -16,6 +16,7 @@ import type { Parts } from './parts.ts'
 import { inRequest } from './request-tracking.ts'
 import type { Identity } from './sign-in/identity.ts'
 import { sendStream, signalOf } from './stream.ts'
+import { viewerOf } from './viewer.ts'
 
 type AnyHandler = (input: unknown, context: Context) => unknown
 
@@ -42,7 +43,7 @@ export function addRoute(app: FastifyInstance, names: EndpointName[], parts: Par
       await recordDenial(sender, async () => {
         if (endpoint.permission === 'public') return
         sender.identity = await signIn.identify(request)
-        sender.caller = sender.identity?.caller
+        if (sender.identity) sender.caller = viewerOf(sender.identity.caller, parts.options.dlq)
         checkAccess(sender.caller, name, endpoint)
         if (sender.identity) signIn.limit(sender.identity, endpoint)
       })

@@ -10,10 +10,12 @@ import type {
 } from '../letter/letter.ts'
 import { kindOf } from '../letter/payload.ts'
 import type { Caller } from './caller.ts'
+import type { Viewer } from './viewer.ts'
 
 /** A letter as a caller may see it. */
-export function viewLetter(letter: DeadLetter, caller: Caller): LetterView {
-  const { payload, history, ...rest } = letter
+export function viewLetter(letter: DeadLetter, caller: Viewer): LetterView {
+  const shown = caller.redaction(letter.queue)?.letter(letter) ?? letter
+  const { payload, history, ...rest } = shown
   if (mayReadContent(caller)) return { ...rest, history, payload: viewPayload(payload) }
   return {
     ...hideContent(rest),
@@ -40,10 +42,11 @@ function hideEntry(entry: HistoryEntry): HistoryEntry {
 }
 
 /** A letter of a list as a caller may see it. */
-export function viewSummary(letter: LetterSummary, caller: Caller): SummaryView {
+export function viewSummary(letter: LetterSummary, caller: Viewer): SummaryView {
   const payload = factsOf(letter.payload)
-  if (mayReadContent(caller)) return { ...letter, payload }
-  return { ...hideContent(letter), payload, hidden: true }
+  const shown = caller.redaction(letter.queue)?.summary(letter) ?? letter
+  if (mayReadContent(caller)) return { ...shown, payload }
+  return { ...hideContent(shown), payload, hidden: true }
 }
 
 export function mayReadContent({ permissions }: Pick<Caller, 'permissions'>): boolean {
@@ -54,6 +57,7 @@ export function mayReadContent({ permissions }: Pick<Caller, 'permissions'>): bo
 export function viewPayload(payload: Payload): PayloadView {
   const { bytes, contentType } = payload
   const facts = factsOf(payload)
+  if (payload.redacted && bytes.byteLength === 0) return facts
   if (payload.keyId !== undefined || !isUtf8(bytes)) return { ...facts, base64: base64Of(bytes) }
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
   const json = kindOf(contentType) === 'json' ? tryParse(text) : undefined

@@ -4,7 +4,7 @@ import { callerOf } from '../../src/server/tokens.ts'
 import { readAll, type TestServer } from './a-server.ts'
 
 /** Every payload, error, header, metadata value and note of the examples contains it. */
-export const secret = '4111'
+export const secret = 'secret-4111-x'
 export const queue = 'charge-card'
 export const tenant = 'acme'
 
@@ -20,12 +20,21 @@ export interface Example<Input = object> {
   outside?: number
 }
 
+let number = 0
+
 async function aLetter(
   { dlq }: TestServer,
   code = 'EGATEWAY',
 ): Promise<{ id: string; group: string }> {
-  const error = Object.assign(new Error(`the gateway refused ${secret}`), { code })
-  const context = { tenant, metadata: { card: secret }, headers: { 'x-card': secret } }
+  const cause = new Error(`the cause is ${secret}`)
+  const error = Object.assign(new Error(`the gateway refused ${secret}`, { cause }), { code })
+  const context = {
+    tenant,
+    metadata: { card: secret, nested: [{ card: secret }] },
+    headers: { 'x-card': secret },
+    dedupeKey: `${secret}-${(number += 1)}`,
+    task: { id: 'charge', description: `charge ${secret}`, source: 'test' },
+  }
   const { id } = await dlq.enqueue({ type: queue, payload: { card: secret } }, error, context)
   const { fingerprint } = await dlq.note(id, `a note about ${secret}`, 'mia')
   return { id, group: fingerprint }
@@ -157,6 +166,14 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
     lines: async (server) => {
       const { id } = await aLetter(server)
       return readAll(server.dlq.exportLetters({ ids: [id] }))
+    },
+  },
+
+  eraseSubject: {
+    input: async ({ dlq }) => {
+      const context = { subject: 'user-17' }
+      await dlq.enqueue({ type: queue, payload: { card: secret } }, new Error('no'), context)
+      return { subject: 'user-17', reason: 'requested' }
     },
   },
 

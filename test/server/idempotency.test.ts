@@ -19,7 +19,10 @@ const keyed = endpointNames.filter((name) => {
 const dayMs = 24 * 3_600_000
 
 async function aLetter(): Promise<string> {
-  const { id } = await server.dlq.enqueue({ type: 'a', payload: { card: '4111' } }, new Error('no'))
+  const { id } = await server.dlq.enqueue(
+    { type: 'a', payload: { card: 'card-4111' } },
+    new Error('no'),
+  )
   return id
 }
 
@@ -133,11 +136,11 @@ describe('Idempotency-Key', () => {
     const client = await server.client()
     const id = await aLetter()
     const key = { idempotencyKey: 'key' }
-    expect((await client.removeLetter({ id }, key)).payload.json).toEqual({ card: '4111' })
+    expect((await client.removeLetter({ id }, key)).payload.json).toEqual({ card: 'card-4111' })
     const again = await client.removeLetter({ id }, key)
     expect(again).toMatchObject({ id, hidden: true })
     const records = await server.store.records.list('idempotency')
-    expect(JSON.stringify([again, records])).not.toContain('4111')
+    expect(JSON.stringify([again, records])).not.toContain('card-4111')
   })
 
   it('repeats a letter with its content while it has not changed', async () => {

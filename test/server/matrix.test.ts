@@ -1,3 +1,5 @@
+import { Writable } from 'node:stream'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClient, ProblemError, type CallOptions, type Client } from '../../src/api/client.ts'
 import type { Endpoint } from '../../src/api/endpoint.ts'
@@ -11,19 +13,41 @@ import {
   type Scope,
 } from '../../src/api/permissions.ts'
 import type { Problem } from '../../src/api/problem.ts'
+import type { RedriveEvent } from '../../src/observer.ts'
+import { logObserver } from '../../src/observers/log.ts'
 import type { NewToken } from '../../src/server/tokens.ts'
 import { aServer, readAll, type TestServer } from './a-server.ts'
 import { examples, queue, secret, tenant, type Example } from './examples.ts'
 
 let server: TestServer
+/** The same, and hides the secret from everybody without the permission `payload:reveal`. */
+let redacting: TestServer
+/** What the second server logs, and sends as notifications. */
+const published: string[] = []
 
 beforeAll(async () => {
+  const lines = new Writable({
+    write(chunk: Buffer, _, done) {
+      published.push(chunk.toString())
+      done()
+    },
+  })
+  const notify = Object.assign((event: RedriveEvent) => published.push(JSON.stringify(event)), {
+    leavesProcess: true,
+  })
   server = await aServer()
+  redacting = await aServer({
+    redact: { patterns: [secret], detectors: [] },
+    observers: [logObserver(pino({ level: 'debug' }, lines)), notify],
+  })
 })
 
 afterAll(async () => {
   await server.close()
-  expect(server.errors).toEqual([])
+  await redacting.close()
+  expect([...server.errors, ...redacting.errors]).toEqual([])
+  expect(published.length).toBeGreaterThan(0)
+  expect(published.filter((text) => text.includes(secret))).toEqual([])
 })
 
 /** A caller. Without permissions: a caller without a token. */
@@ -144,5 +168,14 @@ describe.each(endpointNames)('%s', (name) => {
     const isOutside = column.scope === 'outside' || column.scope === 'outside-tenants'
     const isList = endpoint.bounds === 'filter' || endpoint.bounds === 'queues'
     if (isOutside && isList && status === 200) expect(text).not.toContain(queue)
+  })
+
+  it.each(['operator', 'admin'] as const)('shows no hidden value to the %s', async (role) => {
+    const input = await example.input(redacting)
+    const token = await redacting.token({ role })
+    const client = createClient({ url: redacting.url, token })
+    const lines = example.lines ? { lines: await example.lines(redacting) } : {}
+    const { text } = await call(client, name, input, lines)
+    expect(text).not.toContain(secret)
   })
 })

@@ -26,6 +26,8 @@ export interface AuditLogOptions {
   store: Pick<Store, 'records'>
   clock: Clock
   hub?: ObserverHub
+  /** Removes what must not be stored from a reason. Default: nothing. */
+  redact?: (text: string) => string
 }
 
 /** An action of a person. */
@@ -164,12 +166,13 @@ export class AuditLog {
 
   #draft({ action, what, actor, reason }: AuditedAct): Omit<AuditDraft, 'id' | 'at' | 'outcome'> {
     const caller = currentCaller()
+    const { redact = (text) => text } = this.#options
     return {
       actor: cut(actor ?? caller.actor ?? 'operator'),
       via: caller.via,
       action,
       what: { kind: what.kind, id: cut(what.id) },
-      ...(reason === undefined || reason === '' ? {} : { reason: cut(reason) }),
+      ...(reason === undefined || reason === '' ? {} : { reason: cut(redact(String(reason))) }),
     }
   }
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { priorities } from '../../letter/letter.ts'
 import { orders } from '../../letter/query.ts'
 import { endpoint } from '../endpoint.ts'
-import { filterShape, letterId, timestamp } from '../schemas/filter.ts'
+import { filterShape, letterId, reveal, timestamp } from '../schemas/filter.ts'
 import {
   anyJson,
   letterView,
@@ -17,6 +17,7 @@ const tag = 'Letters'
 const id = letterId
 const note = z.string().min(1).max(4000)
 const withId = z.strictObject({ id })
+const withReveal = z.strictObject({ id, reveal })
 const patchOperation = z.looseObject({ op: z.string(), path: z.string() })
 
 /** An action on one letter. It returns the letter after the action. */
@@ -45,7 +46,7 @@ export const letterEndpoints = {
     summary: 'Returns a letter with its payload and its history.',
     permission: 'letter:read',
     bounds: 'letter',
-    input: withId,
+    input: withReveal,
     output: letterView,
   }),
   getPayloads: endpoint({
@@ -55,7 +56,7 @@ export const letterEndpoints = {
     summary: 'Returns the stored versions of the payload, the oldest first.',
     permission: 'payload:read',
     bounds: 'letter',
-    input: withId,
+    input: withReveal,
     output: z.array(payloadVersion),
   }),
   diffPayloads: endpoint({
@@ -69,6 +70,7 @@ export const letterEndpoints = {
       id,
       from: z.int().positive().optional().describe('Default: the version as captured.'),
       to: z.int().positive().optional().describe('Default: the current version.'),
+      reveal,
     }),
     output: payloadDiff,
   }),

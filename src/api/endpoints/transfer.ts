@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { endpoint, streamEndpoint } from '../endpoint.ts'
-import { filterShape } from '../schemas/filter.ts'
+import { filterShape, reveal } from '../schemas/filter.ts'
 import { anyJson } from '../schemas/letter.ts'
 import { importReport } from '../schemas/transfer.ts'
 
@@ -18,6 +18,7 @@ export const transferEndpoints = {
     input: z.strictObject({
       ...filterShape,
       after: z.string().max(200).optional().describe('The id of the last letter that is there.'),
+      reveal,
     }),
     output: anyJson,
     stream: 'lines',

@@ -33,6 +33,7 @@ export const captureInput = z.strictObject({
   lane: name.optional().describe('Letters of one lane run one at a time, in order.'),
   dependsOn: z.array(z.uuid()).max(1000).optional().describe('Letters that must succeed before.'),
   tenant: name.optional(),
+  subject: name.optional().describe('The person or other data subject that it is about.'),
   tags: z.array(z.string().max(1000)).max(1000).optional(),
   metadata: z.record(z.string(), anyJson).optional(),
   headers: z.record(z.string(), z.string()).optional(),

@@ -13,6 +13,13 @@ export const timestamp = z
   .meta({ format: 'date-time' })
 export const letterId = z.string().min(1).max(200).describe('The id of a letter.')
 
+export const reveal = z
+  .boolean()
+  .optional()
+  .describe(
+    'True: also what redaction hides. It needs the permission payload:reveal, and is audited.',
+  )
+
 /** The fields of a filter. All given fields must match; a list matches any of its values. */
 export const filterShape = {
   ids: z.array(letterId).max(1000).optional(),

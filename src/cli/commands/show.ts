@@ -230,6 +230,8 @@ function formatPayloadFacts({
   size,
   version,
   lossy,
+  redacted,
+  erased,
   reference,
   keyId,
 }: Payload): string {
@@ -238,6 +240,8 @@ function formatPayloadFacts({
     formatCount(size, 'byte'),
     ...(version > 1 ? [`version ${version}`] : []),
     ...(lossy ? ['not stored completely'] : []),
+    ...(redacted ? ['redacted: it cannot run'] : []),
+    ...(erased === undefined ? [] : [`erased at ${erased}`]),
     ...(reference === undefined ? [] : [`stored at ${reference}`]),
     ...(keyId === undefined ? [] : [`encrypted with key ${keyId}`]),
   ].join(', ')

@@ -3,14 +3,15 @@ import type { Scope } from '../../api/permissions.ts'
 import type { BulkAction } from '../../letter/bulk-action.ts'
 import type { Alert } from '../../policy/alert-rule.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
+import { isAlertInScope, viewAlert } from '../alert-view.ts'
 import { isFilterInScope } from '../bounds.ts'
 import { viewBulkAction } from '../bulk-view.ts'
-import type { Caller } from '../caller.ts'
+import type { Viewer } from '../viewer.ts'
 
 /** Something that happened, as it looks to a caller, and who may know about it. */
 export interface Happening {
   isIn: (scope: Scope) => boolean
-  eventFor: (caller: Caller) => FeedEvent
+  eventFor: (caller: Viewer) => FeedEvent
 }
 
 /** The bulk actions that run and the alerts that are raised, and what has changed in them. */
@@ -69,7 +70,7 @@ function ofAction(action: BulkAction): Happening {
 
 function progressOf(
   all: BulkAction,
-  caller: Caller,
+  caller: Viewer,
 ): Extract<FeedEvent, { type: 'bulk-action' }>['action'] {
   const view = viewBulkAction(all, caller)
   const { id, action, state, by, count, progress } = view
@@ -91,11 +92,8 @@ function progressOf(
 
 /** Alerts are about whole queues, so that callers with tenants do not get them. */
 function ofAlert(alert: Alert, state: 'raised' | 'cleared'): Happening {
-  const { queue } = alert
   return {
-    isIn: ({ queues, tenants }) =>
-      tenants === undefined &&
-      (queues === undefined || (queue !== undefined && queues.includes(queue))),
-    eventFor: () => ({ type: 'alert', state, alert }),
+    isIn: (scope) => isAlertInScope(alert, scope),
+    eventFor: (caller) => ({ type: 'alert', state, alert: viewAlert(alert, caller) }),
   }
 }

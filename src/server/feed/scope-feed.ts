@@ -4,7 +4,7 @@ import type { Scope } from '../../api/permissions.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { LetterSummary } from '../../letter/letter.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
-import type { Caller } from '../caller.ts'
+import type { Viewer } from '../viewer.ts'
 import { mayReadContent, viewSummary } from '../view.ts'
 import type { Activity, Happening } from './activity.ts'
 import { QueueCounts } from './counts.ts'
@@ -104,7 +104,7 @@ export class ScopeFeed {
     this.#subscribers.add(subscriber)
   }
 
-  async #missedSince(position: string, caller: Caller): Promise<string> {
+  async #missedSince(position: string, caller: Viewer): Promise<string> {
     if (!isPosition(position)) return resetText('the id of the last event is unknown')
     const letters = await this.#letters.since(position)
     const text = letters && missedText(letters, caller)
@@ -112,7 +112,7 @@ export class ScopeFeed {
   }
 
   /** What a client sees depends only on whether it may read content. */
-  #send(eventFor: (caller: Caller) => FeedEvent, id?: string): void {
+  #send(eventFor: (caller: Viewer) => FeedEvent, id?: string): void {
     const rendered = new Map<boolean, string>()
     for (const subscriber of this.#subscribers) {
       const key = mayReadContent(subscriber.caller)
@@ -128,7 +128,7 @@ function resetText(reason: string): string {
 }
 
 /** Undefined: too long. */
-function missedText(letters: readonly LetterSummary[], caller: Caller): string | undefined {
+function missedText(letters: readonly LetterSummary[], caller: Viewer): string | undefined {
   let text = ''
   for (let from = 0; from < letters.length; from += maxItems) {
     const some = letters.slice(from, from + maxItems)
@@ -139,7 +139,7 @@ function missedText(letters: readonly LetterSummary[], caller: Caller): string |
 }
 
 /** New letters, the newest of them if they are many. */
-function lettersEvent(letters: readonly LetterSummary[], caller: Caller): FeedEvent {
+function lettersEvent(letters: readonly LetterSummary[], caller: Viewer): FeedEvent {
   const items: SummaryView[] = []
   let length = 0
   for (const letter of letters.slice(-maxItems).toReversed()) {

@@ -1,10 +1,10 @@
-import type { Caller } from '../caller.ts'
+import type { Viewer } from '../viewer.ts'
 
 /** Text that waits for a client that reads slowly. More than this ends its connection. */
 const maxWaiting = 2 * 1024 * 1024
 
 export interface SubscriberOptions {
-  caller: Caller
+  caller: Viewer
   /** The position after which letters were not seen. Undefined: only new ones are wanted. */
   after?: string
   /** Ends the connection at once. */
@@ -13,7 +13,7 @@ export interface SubscriberOptions {
 
 /** A client of the feed: the text that it still has to read. */
 export class Subscriber {
-  readonly caller: Caller
+  readonly caller: Viewer
   readonly after: string | undefined
   readonly #disconnect: () => void
   #waiting: string[] = []

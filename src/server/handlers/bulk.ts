@@ -5,6 +5,7 @@ import type { BulkAction } from '../../letter/bulk-action.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import { boundFilter, isFilterInScope } from '../bounds.ts'
 import { viewBulkAction, viewBulkResult } from '../bulk-view.ts'
+import { checkBulkPatchProbe } from '../patch-probe.ts'
 import type { Context, Handlers } from './handler.ts'
 
 /** A handler that changes a bulk action, and returns the action after it. */
@@ -17,6 +18,7 @@ function onAction(
 export const bulkHandlers: Handlers<keyof typeof bulkEndpoints> = {
   async planBulkAction({ action, filter, ...options }, { dlq, caller }) {
     const bounded = boundFilter(withoutUndefined(filter), caller)
+    checkBulkPatchProbe(options.patch, caller.redactions(), caller)
     const plan = await dlq.plan(action, bounded, { ...options, by: caller.name })
     return viewBulkAction(plan, caller)
   },

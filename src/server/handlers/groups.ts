@@ -47,5 +47,8 @@ export const groupHandlers: Handlers<keyof typeof groupEndpoints> = {
 
   splitGroup: onGroup((dlq, { fingerprint }, by) => dlq.splitGroup(fingerprint, by)),
 
-  explainGroup: ({ id }, { dlq }) => dlq.explainGroup(id),
+  async explainGroup({ id }, { dlq, caller, letter }) {
+    const explanation = await dlq.explainGroup(id)
+    return caller.redaction(letter.queue)?.strings(explanation) ?? explanation
+  },
 }

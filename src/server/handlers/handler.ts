@@ -8,7 +8,6 @@ import type { Clock } from '../../clock/clock.ts'
 import type { Setting } from '../../config/settings.ts'
 import type { PrometheusMetrics } from '../../observers/metrics/metrics.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
-import type { Caller } from '../caller.ts'
 import type { Identity } from '../sign-in/identity.ts'
 import type { Credentials } from '../sign-in/sign-in.ts'
 import type { PipelineAdmin } from '../../pipeline/admin.ts'
@@ -16,6 +15,7 @@ import type { Series } from '../series.ts'
 import type { Feed } from '../feed/feed.ts'
 import type { Tokens } from '../tokens.ts'
 import type { Views } from '../views.ts'
+import type { Viewer } from '../viewer.ts'
 
 /** What the handlers of all requests share. */
 export interface Shared {
@@ -35,7 +35,7 @@ export interface Shared {
 
 /** What a handler gets besides its input. */
 export interface Context extends Shared {
-  caller: Caller
+  caller: Viewer
   /** The caller, and how it has proved who it is. */
   identity: Identity
   session: SessionActions

@@ -1,6 +1,7 @@
 import { auditHandlers } from './audit.ts'
 import { bulkHandlers } from './bulk.ts'
 import { captureHandlers } from './capture.ts'
+import { erasureHandlers } from './erasures.ts'
 import { eventHandlers } from './events.ts'
 import { groupHandlers } from './groups.ts'
 import type { Handlers } from './handler.ts'
@@ -30,6 +31,7 @@ export const handlers: Handlers = {
   ...pipelineHandlers,
   ...tokenHandlers,
   ...auditHandlers,
+  ...erasureHandlers,
   ...sessionHandlers,
   ...eventHandlers,
   ...workerHandlers,

@@ -1,6 +1,7 @@
 import type { letterEndpoints } from '../../api/endpoints/letters.ts'
 import type { LetterView } from '../../api/schemas/letter.ts'
 import { withoutUndefined } from '../../check/keys.ts'
+import { readPatch } from '../../check/patch-payload.ts'
 import { RedriveError } from '../../errors.ts'
 import type { ActionOptions } from '../../admin/action-input.ts'
 import type { EditInput } from '../../admin/edit-input.ts'
@@ -9,6 +10,8 @@ import type { DeadLetter, Json } from '../../letter/letter.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import { boundFilter, isInScope } from '../bounds.ts'
 import { payloadOf } from '../input.ts'
+import { checkPatchProbe } from '../patch-probe.ts'
+import { revealIf } from '../reveal.ts'
 import { mayReadContent, viewLetter, viewPayload, viewSummary } from '../view.ts'
 import type { Context, Handlers } from './handler.ts'
 
@@ -33,23 +36,34 @@ export const letterHandlers: Handlers<keyof typeof letterEndpoints> = {
     return { ...page, items: page.items.map((letter) => viewSummary(letter, caller)) }
   },
 
-  getLetter: (_, { letter, caller }) => viewLetter(letter, caller),
+  async getLetter({ reveal }, context) {
+    return viewLetter(context.letter, await revealIf(reveal, context))
+  },
 
-  async getPayloads({ id }, { dlq }) {
-    const versions = await dlq.payloads(id)
+  async getPayloads({ id, reveal }, context) {
+    const redaction = (await revealIf(reveal, context)).redaction(context.letter.queue)
+    const versions = await context.dlq.payloads(id)
     return versions.map(({ by, at, ...payload }) => ({
-      ...viewPayload(payload),
+      ...viewPayload(redaction?.payload(payload) ?? payload),
       ...(by === undefined ? {} : { by }),
       ...(at === undefined ? {} : { at }),
     }))
   },
 
-  diffPayloads: ({ id, from, to }, { dlq }) => dlq.diff(id, from, to),
+  async diffPayloads({ id, from, to, reveal }, context) {
+    const redaction = (await revealIf(reveal, context)).redaction(context.letter.queue)
+    return context.dlq.diff(id, from, to, redaction && ((payload) => redaction.payload(payload)))
+  },
 
   async getLineage({ id }, { dlq, caller }) {
     const letters = await dlq.lineage(id)
     const inScope = letters.filter((one) => isInScope(caller.scope, one))
-    return mayReadContent(caller) ? inScope : inScope.map((one) => ({ ...one, failure: '' }))
+    return inScope.map((one) => ({
+      ...one,
+      failure: mayReadContent(caller)
+        ? (caller.redaction(one.queue)?.text(one.failure) ?? one.failure)
+        : '',
+    }))
   },
 
   retryLetter: onLetter((dlq, { id, at }, by, options) =>
@@ -64,9 +78,12 @@ export const letterHandlers: Handlers<keyof typeof letterEndpoints> = {
     dlq.review(id, { ...options, decision, by, ...(note === undefined ? {} : { note }) }),
   ),
   noteLetter: onLetter((dlq, { id, text }, by, options) => dlq.note(id, text, by, options)),
-  editLetter: onLetter((dlq, { id, ...edit }, by, options) =>
-    dlq.edit(id, { ...options, ...editOf(edit), by }),
-  ),
+  async editLetter({ id, ...edit }, { dlq, caller, ifVersion, letter }) {
+    const options = ifVersion === undefined ? {} : { ifVersion }
+    const read = editOf(edit)
+    if (read.patch) checkPatchProbe(letter, readPatch(read.patch), caller)
+    return viewLetter(await dlq.edit(id, { ...options, ...read, by: caller.name }), caller)
+  },
   undoEdit: onLetter((dlq, { id }, by, options) => dlq.undoEdit(id, by, options)),
   archiveLetter: onLetter((dlq, { id }, by, options) => dlq.archive(id, by, options)),
   restoreLetter: onLetter((dlq, { id }, by, options) => dlq.restore(id, by, options)),

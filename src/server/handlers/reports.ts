@@ -3,21 +3,24 @@ import { withoutUndefined } from '../../check/keys.ts'
 import { alertNotFound } from '../../observers/alerts/alerts.ts'
 import type { Alert } from '../../policy/alert-rule.ts'
 import { RedriveError } from '../../errors.ts'
+import { isAlertInScope, viewAlert } from '../alert-view.ts'
 import { boundFilter } from '../bounds.ts'
-import type { Caller } from '../caller.ts'
-import { mayReadContent, viewSummary } from '../view.ts'
+import { viewSummary } from '../view.ts'
+import { checkTextProbe, redactAny } from '../viewer.ts'
 import type { Handlers } from './handler.ts'
 
 export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
   async listAlerts(_, { dlq, caller }) {
     const alerts = await dlq.alerts()
-    return alerts.filter((alert) => isVisible(alert, caller)).map((one) => viewAlert(one, caller))
+    return alerts
+      .filter((alert) => isAlertInScope(alert, caller.scope))
+      .map((one) => viewAlert(one, caller))
   },
 
   async listAlertHistory({ limit }, { dlq, caller }) {
     const changes = await dlq.alertHistory()
     return changes
-      .filter(({ alert }) => isVisible(alert, caller))
+      .filter(({ alert }) => isAlertInScope(alert, caller.scope))
       .slice(0, limit)
       .map((change) => ({ ...change, alert: viewAlert(change.alert, caller) }))
   },
@@ -35,7 +38,7 @@ export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
   async acknowledgeAlert({ name, note }, { dlq, caller }) {
     const alerts = await dlq.alerts()
     // An alert outside the scope looks as if it did not exist.
-    if (!alerts.some((alert) => alert.name === name && isVisible(alert, caller)))
+    if (!alerts.some((alert) => alert.name === name && isAlertInScope(alert, caller.scope)))
       throw alertNotFound(name)
     return viewAlert(await dlq.acknowledgeAlert(name, caller.name, note), caller)
   },
@@ -51,11 +54,19 @@ export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
 
   scrapeMetrics: (_, { metrics }) => metrics.text(),
 
-  backtest: ({ filter = {}, ...change }, { dlq, caller }) =>
-    dlq.backtest(change, boundFilter(withoutUndefined(filter), caller)),
+  async backtest({ filter = {}, ...change }, { dlq, caller }) {
+    const bounded = boundFilter(withoutUndefined(filter), caller)
+    // A rule that matches messages would tell what they contain.
+    if (change.rules) checkTextProbe('rules', bounded, caller)
+    return redactAny(await dlq.backtest(change, bounded), caller)
+  },
 
   async searchLetters({ words, payload, limit, ...filter }, { dlq, caller }) {
     const among = boundFilter(withoutUndefined(filter), caller)
+    const isEncrypted = 'countKeys' in dlq.store
+    checkTextProbe('words', among, caller, ({ atCapture, redactStored }) =>
+      payload ? !redactStored && !(atCapture && isEncrypted) : !atCapture,
+    )
     const options = withoutUndefined({ payload, limit, among })
     const letters = await dlq.search(words, options).catch((error: unknown) => {
       // The request is what can be changed here, not the configuration of the server.
@@ -65,14 +76,4 @@ export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
     })
     return letters.map((letter) => viewSummary(letter, caller))
   },
-}
-
-/** Whether the alert is about a queue in the scope of the caller. */
-function isVisible({ queue }: Alert, { scope: { queues } }: Caller): boolean {
-  return queues === undefined || (queue !== undefined && queues.includes(queue))
-}
-
-/** An alert as a caller may see it. The title of a group comes from error messages. */
-function viewAlert({ title, ...alert }: Alert, caller: Caller): Alert {
-  return title === undefined || !mayReadContent(caller) ? alert : { ...alert, title }
 }

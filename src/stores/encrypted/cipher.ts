@@ -17,13 +17,31 @@ export interface DataKey {
   keyId: string
   key: KeyObject
   wrapped: Uint8Array
+  /** The data subject whose key wraps it. Absent: it is wrapped with the key of the provider. */
+  subject?: string
+}
+
+/** The keys of data subjects, by the keyed hash of the subject. */
+export interface SubjectKeys {
+  /** Undefined: the subject was erased. */
+  find(subject: string): Promise<KeyObject | undefined>
+  /** Creates the key if there is none. */
+  create(subject: string): Promise<KeyObject>
 }
 
 /** Why a ciphertext cannot be decrypted. */
 export class Undecryptable extends Error {}
 
+const noSubjects: SubjectKeys = {
+  find: async () => undefined,
+  create: () => Promise.reject(new Error('there are no keys of data subjects here')),
+}
+
 const algorithm = 'aes-256-gcm'
 const format = 1
+/** Before the wrapped data key, the bytes have the hash of the subject. */
+const subjectFormat = 2
+const subjectBytes = 16
 const nonceBytes = 12
 const tagBytes = 16
 const wrappedBytes = nonceBytes + keyBytes + tagBytes
@@ -39,11 +57,26 @@ const maxUnwrapped = 1000
 export class Cipher {
   readonly ring: KeyRing
   readonly #unwrapped = new Map<string, KeyObject>()
+  readonly #subjects: SubjectKeys
   #dataKey: DataKey | undefined
   #uses = 0
 
-  constructor(provider: KeyProvider) {
+  constructor(provider: KeyProvider, subjects: SubjectKeys = noSubjects) {
     this.ring = new KeyRing(provider)
+    this.#subjects = subjects
+  }
+
+  /** A data key that cannot be used any more once the key of the subject is destroyed. */
+  async subjectKey(subject: string): Promise<DataKey> {
+    const [{ id: keyId }, wrapping] = await Promise.all([
+      this.ring.current(),
+      this.#subjects.create(subject),
+    ])
+    const bytes = createRandomBytes(keyBytes)
+    const wrapped = encrypt(wrapping, bytes, wrapAad(keyId, subject))
+    const key = createSecretKey(bytes)
+    bytes.fill(0)
+    return { keyId, key, wrapped, subject }
   }
 
   /** The data key for the next writes, wrapped with the current key of the provider. */
@@ -58,11 +91,14 @@ export class Cipher {
     return (this.#dataKey = { keyId, key, wrapped })
   }
 
-  seal({ keyId, key, wrapped }: DataKey, plain: Uint8Array, place: Place): Uint8Array {
+  seal({ keyId, key, wrapped, subject }: DataKey, plain: Uint8Array, place: Place): Uint8Array {
     this.#uses += 1
-    const sealed = encrypt(key, plain, dataAad(keyId, place), 1 + wrappedBytes)
-    sealed[0] = format
-    sealed.set(wrapped, 1)
+    const head = subject === undefined ? new Uint8Array() : Buffer.from(subject, 'hex')
+    const offset = 1 + head.length
+    const sealed = encrypt(key, plain, dataAad(keyId, place), offset + wrappedBytes)
+    sealed[0] = subject === undefined ? format : subjectFormat
+    sealed.set(head, 1)
+    sealed.set(wrapped, offset)
     return sealed
   }
 
@@ -70,12 +106,27 @@ export class Cipher {
   async open(keyId: string, sealed: Uint8Array, place: Place): Promise<Uint8Array> {
     if (sealed.length < 1 + wrappedBytes + nonceBytes + tagBytes)
       throw new Undecryptable('the ciphertext is incomplete')
-    if (sealed[0] !== format)
+    if (sealed[0] !== format && sealed[0] !== subjectFormat)
       throw new Undecryptable('a newer version of Redrive wrote it, or it was changed')
-    const key = await this.#unwrap(keyId, sealed.subarray(1, 1 + wrappedBytes))
-    const plain = decrypt(key, sealed.subarray(1 + wrappedBytes), dataAad(keyId, place))
+    const offset = sealed[0] === format ? 1 : 1 + subjectBytes
+    const wrapped = sealed.subarray(offset, offset + wrappedBytes)
+    const key =
+      sealed[0] === format
+        ? await this.#unwrap(keyId, wrapped)
+        : await this.#unwrapOfSubject(keyId, sealed.subarray(1, offset), wrapped)
+    const plain = decrypt(key, sealed.subarray(offset + wrappedBytes), dataAad(keyId, place))
     if (!plain) throw new Undecryptable('the ciphertext was changed, or moved from another letter')
     return plain
+  }
+
+  /** Not kept in memory: another process may destroy the key of the subject. */
+  async #unwrapOfSubject(keyId: string, head: Uint8Array, wrapped: Uint8Array): Promise<KeyObject> {
+    const subject = Buffer.from(head).toString('hex')
+    const wrapping = await this.#subjects.find(subject)
+    if (!wrapping) throw new Undecryptable('the key of its data subject was destroyed')
+    const bytes = decrypt(wrapping, wrapped, wrapAad(keyId, subject))
+    if (!bytes) throw new Undecryptable('the key of its data subject was destroyed')
+    return createSecretKey(bytes)
   }
 
   async #unwrap(keyId: string, wrapped: Uint8Array): Promise<KeyObject> {
@@ -102,8 +153,10 @@ export function unknownKey(keyId: string): string {
   return `key ${keyId} is unknown in this process: add it to the option encryption`
 }
 
-function wrapAad(keyId: string): Uint8Array {
-  return Buffer.from(JSON.stringify(['redrive', format, 'data-key', keyId]))
+function wrapAad(keyId: string, subject?: string): Uint8Array {
+  if (subject === undefined)
+    return Buffer.from(JSON.stringify(['redrive', format, 'data-key', keyId]))
+  return Buffer.from(JSON.stringify(['redrive', subjectFormat, 'data-key', keyId, subject]))
 }
 
 function dataAad(keyId: string, { field, id, version }: Place): Uint8Array {

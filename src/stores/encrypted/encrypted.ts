@@ -1,6 +1,6 @@
 import type { DeadLetter, Json, LetterSummary } from '../../letter/letter.ts'
 import type { LetterQuery, Page } from '../../letter/query.ts'
-import { Cipher, type DataKey } from './cipher.ts'
+import { Cipher } from './cipher.ts'
 import type { KeyProvider } from '../../check/encryption-keys.ts'
 import type {
   KeyRotation,
@@ -12,8 +12,9 @@ import type {
 } from '../../store.ts'
 import { applyEach } from '../apply-each.ts'
 import { passThrough } from '../pass-through.ts'
-import { LetterCipher } from './letter-cipher.ts'
-import { countKeys, encryptedKinds, rotateKeys } from './rotate.ts'
+import { LetterCipher, type DataKeys } from './letter-cipher.ts'
+import { countKeys, encryptedKinds, rotateKeys, subjectOf } from './rotate.ts'
+import { subjectKeys } from './subject-keys.ts'
 
 /** What a store with encryption can do besides. */
 export interface KeyMethods {
@@ -28,19 +29,22 @@ export interface KeyMethods {
  * returned as they are.
  */
 export function encryptedStore<S extends Store>(store: S, keys: KeyProvider): S & KeyMethods {
-  const cipher = new Cipher(keys)
+  // Encrypted as well: the key of the provider wraps the keys of data subjects.
+  const subjects = subjectKeys(() => records)
+  const cipher = new Cipher(keys, subjects)
   const letters = new LetterCipher(cipher)
   const ongoing = new Set<Promise<unknown>>()
-  const withKey: WithKey = (use) => {
-    const call = letters.dataKey().then(use)
+  const withKeys: WithKeys = (of, use) => {
+    const call = letters.dataKeys(of).then(use)
     ongoing.add(call)
     return call.finally(() => ongoing.delete(call))
   }
+  const records = encryptRecords(store.records, letters, withKeys)
   return passThrough(store, {
-    ...readMethods(store, letters, withKey),
-    ...writeMethods(store, letters, withKey),
-    ...optionalMethods(store, letters, withKey),
-    records: encryptRecords(store.records, letters, withKey),
+    ...readMethods(store, letters, withKeys),
+    ...writeMethods(store, letters, withKeys),
+    ...optionalMethods(store, letters, withKeys),
+    records,
     open: async () => {
       await cipher.ring.current()
       await store.open()
@@ -56,12 +60,15 @@ export function encryptedStore<S extends Store>(store: S, keys: KeyProvider): S 
   })
 }
 
-/** Runs a call of the store with the data key for its letters. */
-type WithKey = <T>(use: (key: DataKey) => Promise<T>) => Promise<T>
+/** Runs a call of the store with the data keys for letters of these data subjects. */
+type WithKeys = <T>(
+  subjects: readonly (string | undefined)[],
+  use: (keys: DataKeys) => Promise<T>,
+) => Promise<T>
 
 type ReadMethods = Pick<Store, 'get' | 'original' | 'find' | 'stored' | 'claim'>
 
-function readMethods(store: Store, letters: LetterCipher, withKey: WithKey): ReadMethods {
+function readMethods(store: Store, letters: LetterCipher, withKeys: WithKeys): ReadMethods {
   async function find(query: LetterQuery & { payload: true }): Promise<Page<DeadLetter>>
   async function find(query: LetterQuery): Promise<Page<LetterSummary>>
   async function find(query: LetterQuery): Promise<Page<DeadLetter | LetterSummary>> {
@@ -85,7 +92,7 @@ function readMethods(store: Store, letters: LetterCipher, withKey: WithKey): Rea
     },
     claim: async (request) => {
       // A provider that is unavailable must fail before letters are leased.
-      const claim = await withKey(() => store.claim(request))
+      const claim = await withKeys([], () => store.claim(request))
       return { ...claim, letters: await letters.openLetters(claim.letters) }
     },
   }
@@ -94,18 +101,24 @@ function readMethods(store: Store, letters: LetterCipher, withKey: WithKey): Rea
 function writeMethods(
   store: Store,
   letters: LetterCipher,
-  withKey: WithKey,
+  withKeys: WithKeys,
 ): Pick<Store, 'add' | 'keep' | 'apply' | 'applyAll'> {
   const apply: Store['apply'] = async (changes) => {
     const hasContent = changes.some(({ set }) => set.payload ?? set.headers)
     if (!hasContent) return store.apply(changes)
-    return withKey((key) => store.apply(changes.map((change) => letters.sealChange(key, change))))
+    return withKeys(
+      changes.map(({ subject }) => subject),
+      (keys) => store.apply(changes.map((change) => letters.sealChange(keys, change))),
+    )
   }
   return {
     apply,
-    add: sealedAdd(store, letters, withKey),
+    add: sealedAdd(store, letters, withKeys),
     keep: (stored) =>
-      withKey((key) => store.keep(stored.map((one) => letters.sealStored(key, one)))),
+      withKeys(
+        stored.map(({ letter }) => letter.payload.subject),
+        (keys) => store.keep(stored.map((one) => letters.sealStored(keys, one))),
+      ),
     applyAll: (versions, moves) => {
       const hasContent = Object.values(moves).some(({ set }) => set.payload ?? set.headers)
       // A ciphertext belongs to one letter, so a move cannot set the same one in many.
@@ -118,31 +131,34 @@ function writeMethods(
 function sealedAdd(
   store: Pick<Store, 'add'>,
   letters: LetterCipher,
-  withKey: WithKey,
+  withKeys: WithKeys,
 ): Store['add'] {
   return (added, capacity) =>
-    withKey((key) => {
-      const sealed = added.map((letter) => letters.sealLetter(key, letter))
-      return store.add(sealed, capacity)
-    })
+    withKeys(
+      added.map(({ payload }) => payload.subject),
+      (keys) => {
+        const sealed = added.map((letter) => letters.sealLetter(keys, letter))
+        return store.add(sealed, capacity)
+      },
+    )
 }
 
 /** The methods that not every store has. */
 function optionalMethods(
   store: Store,
   letters: LetterCipher,
-  withKey: WithKey,
+  withKeys: WithKeys,
 ): Partial<Pick<Store, 'within' | 'search'>> {
   const methods: Partial<Pick<Store, 'within' | 'search'>> = {}
   if (store.within)
-    methods.within = (client) => ({ add: sealedAdd(store.within!(client), letters, withKey) })
+    methods.within = (client) => ({ add: sealedAdd(store.within!(client), letters, withKeys) })
   if (store.search)
     methods.search = async (text, options) =>
       letters.openSummaries(await store.search!(text, options))
   return methods
 }
 
-function encryptRecords(records: Records, letters: LetterCipher, withKey: WithKey): Records {
+function encryptRecords(records: Records, letters: LetterCipher, withKeys: WithKeys): Records {
   return passThrough(records, {
     get: async (kind: string, id: string) => {
       const record = await records.get(kind, id)
@@ -150,8 +166,14 @@ function encryptRecords(records: Records, letters: LetterCipher, withKey: WithKe
     },
     put: (kind: string, id: string, value: Json, expectedVersion?: number) => {
       if (!encryptedKinds.has(kind)) return records.put(kind, id, value, expectedVersion)
-      return withKey((key) =>
-        records.put(kind, id, letters.sealRecord(key, kind, id, value), expectedVersion),
+      const subject = subjectOf(value)
+      return withKeys([subject], (keys) =>
+        records.put(
+          kind,
+          id,
+          letters.sealRecord(keys.of(subject), kind, id, value),
+          expectedVersion,
+        ),
       )
     },
     list: async (kind: string, options?: Parameters<Records['list']>[1]) => {

@@ -7,6 +7,11 @@ import { keyIdOf, readSealed, writeKeyId, writeSealed } from '../../letter/seale
 
 type Headers = Record<string, string>
 
+/** The key for each data subject, and for letters without one. */
+export interface DataKeys {
+  of(subject: string | undefined): DataKey
+}
+
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
@@ -18,15 +23,38 @@ export class LetterCipher {
     this.#cipher = cipher
   }
 
-  /** The key for the letters of one call. */
+  /** The key for the letters of one call that have no data subject. */
   dataKey(): Promise<DataKey> {
     return this.#cipher.dataKey()
   }
 
+  /** The keys for the letters of one call. */
+  async dataKeys(subjects: readonly (string | undefined)[]): Promise<DataKeys> {
+    const common = await this.#cipher.dataKey()
+    const own = new Map<string, DataKey>()
+    for (const subject of new Set(subjects))
+      if (subject !== undefined) own.set(subject, await this.#subjectKey(subject, common))
+    return { of: (subject) => own.get(subject ?? '') ?? common }
+  }
+
+  /**
+   * While the store is unreachable, the letter goes to the spool with the common key: an erasure
+   * overwrites it, once it is in the store.
+   */
+  async #subjectKey(subject: string, common: DataKey): Promise<DataKey> {
+    try {
+      return await this.#cipher.subjectKey(subject)
+    } catch (error) {
+      if (hasCode(error, 'STORE_UNAVAILABLE')) return common
+      throw error
+    }
+  }
+
   /** A letter that is encrypted already, such as one that could not be decrypted, is unchanged. */
-  sealLetter<L extends DeadLetter>(key: DataKey, letter: L): L {
+  sealLetter<L extends DeadLetter>(keys: DataKeys, letter: L): L {
     const { id, payload, headers } = letter
     if (keyIdOf(payload) !== undefined) return letter
+    const key = keys.of(payload.subject)
     const sealed = { ...letter, payload: this.sealPayload(key, id, payload) }
     if (headers) sealed.headers = this.#sealHeaders(key, id, headers)
     return sealed
@@ -43,19 +71,21 @@ export class LetterCipher {
     return this.#sealJson(key, headers, headersPlace(id))
   }
 
-  sealChange(key: DataKey, change: Change): Change {
+  sealChange(keys: DataKeys, change: Change): Change {
     const { payload, headers } = change.set
     if (!payload && !headers) return change
+    const key = keys.of(change.subject)
     const set = { ...change.set }
     if (payload) set.payload = this.sealPayload(key, change.id, payload)
     if (headers) set.headers = this.#sealHeaders(key, change.id, headers)
     return { ...change, set }
   }
 
-  sealStored(key: DataKey, stored: KeptLetter): KeptLetter {
+  sealStored(keys: DataKeys, stored: KeptLetter): KeptLetter {
     const { letter, original } = stored
-    const sealed = { ...stored, letter: this.sealLetter(key, letter) }
-    if (original) sealed.original = this.sealPayload(key, letter.id, original)
+    const sealed = { ...stored, letter: this.sealLetter(keys, letter) }
+    if (original)
+      sealed.original = this.sealPayload(keys.of(letter.payload.subject), letter.id, original)
     return sealed
   }
 

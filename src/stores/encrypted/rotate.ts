@@ -1,5 +1,5 @@
-import type { DataKey } from './cipher.ts'
 import { hasCode } from '../../errors.ts'
+import { subjectKind } from '../../letter/content.ts'
 import { states, type Json, type LetterSummary, type Payload } from '../../letter/letter.ts'
 import { keyIdOf, readSealed } from '../../letter/sealed.ts'
 import type { KeyRotation, KeyUse, RotateOptions, Store, StoredLetter } from '../../store.ts'
@@ -9,10 +9,16 @@ import type { LetterCipher } from './letter-cipher.ts'
 const pageSize = 100
 
 /**
- * Kinds of records that contain parts of payloads: saved edits, the input of bulk actions, and the
- * filters of saved views.
+ * Kinds of records that contain parts of payloads, or keys of data subjects: saved edits, the input
+ * of bulk actions, the filters of saved views, and responses of the server.
  */
-export const encryptedKinds: ReadonlySet<string> = new Set(['edit', 'bulk', 'view'])
+export const encryptedKinds: ReadonlySet<string> = new Set([
+  'edit',
+  'bulk',
+  'view',
+  'idempotency',
+  subjectKind,
+])
 
 /** What is not encrypted counts under this name, which is no valid id of a key. */
 const plainName = '(none)'
@@ -31,10 +37,9 @@ export async function rotateKeys(
   for await (const page of storedPages(below, current)) {
     if (signal?.aborted) return { ...rotation, stopped: true }
     rotation.checked += page.checked
-    const key = await letters.dataKey()
     for (const stored of page.stored)
       if (keysOfStored(stored).some((id) => id !== current))
-        rotation[await rotateLetter(below, letters, key, stored)] += 1
+        rotation[await rotateLetter(below, letters, stored)] += 1
     onProgress({ ...rotation })
   }
   for await (const { kind, record } of encryptedRecords(below)) {
@@ -52,7 +57,6 @@ type Outcome = 'rotated' | 'skipped' | 'failed'
 async function rotateLetter(
   below: Store,
   letters: LetterCipher,
-  key: DataKey,
   stored: StoredLetter,
 ): Promise<Outcome> {
   const { version, state } = stored.letter
@@ -60,7 +64,8 @@ async function rotateLetter(
   if (state === 'retrying') return 'skipped'
   const plain = await letters.openStored(stored)
   if (plain.letter.corrupt !== undefined) return 'failed'
-  const sealed = letters.sealStored(key, plain)
+  const keys = await letters.dataKeys([stored.letter.payload.subject])
+  const sealed = letters.sealStored(keys, plain)
   const next = { ...sealed, letter: { ...sealed.letter, version: version + 1 }, replaces: version }
   const [result] = await below.keep([next])
   return result === 'written' ? 'rotated' : 'skipped'
@@ -82,9 +87,17 @@ async function rotateRecord(
     if (hasCode(error, 'DECRYPTION_FAILED')) return 'failed'
     throw error
   }
-  const sealed = letters.sealRecord(await letters.dataKey(), kind, id, value)
+  const subject = subjectOf(value)
+  const key = (await letters.dataKeys([subject])).of(subject)
+  const sealed = letters.sealRecord(key, kind, id, value)
   const result = await below.records.put(kind, id, sealed, version)
   return result === 'written' ? 'rotated' : 'skipped'
+}
+
+/** The data subject of a saved edit. */
+export function subjectOf(value: Json): string | undefined {
+  const { subject } = (value ?? {}) as { subject?: Json }
+  return typeof subject === 'string' ? subject : undefined
 }
 
 /** The number of letters and of records that use each key. Reads all of them. */

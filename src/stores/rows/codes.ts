@@ -81,6 +81,8 @@ export const reasons = [
   'retries-exhausted',
   'superseded',
   'replayed',
+  'redacted',
+  'erased',
 ] as const
 
 export const stateCode = (state: State): number => states.indexOf(state)

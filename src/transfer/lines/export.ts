@@ -6,7 +6,7 @@ import { hasCode, RedriveError } from '../../errors.ts'
 import { isLetterId } from '../../letter/letter-id.ts'
 import { writeCursor, type LetterFilter } from '../../letter/query.ts'
 import { toTimestamp } from '../../letter/time.ts'
-import type { Store } from '../../store.ts'
+import type { Store, StoredLetter } from '../../store.ts'
 import { readIdPages } from '../copy/batches.ts'
 import { writeFooter, writeHeader, writeLetter, type Header } from './line.ts'
 import { readLines } from './read.ts'
@@ -16,6 +16,8 @@ export interface ExportOptions {
   /** Only letters with a higher id: continues an export of which this was the last letter. */
   after?: string
   onProgress?: (progress: ExportProgress) => void
+  /** Changes each letter before it is written, such as to redact it. */
+  show?: (stored: StoredLetter) => StoredLetter
 }
 
 export interface ExportProgress {
@@ -38,7 +40,7 @@ export interface ExportPosition {
   isFinished: boolean
 }
 
-const exportKeys = keysOf<ExportOptions>({ after: true, onProgress: true })
+const exportKeys = keysOf<ExportOptions>({ after: true, onProgress: true, show: true })
 
 /**
  * All matching letters as JSON Lines, oldest first, each with all data that the store has about
@@ -55,7 +57,7 @@ export async function* exportLines(
 ): AsyncGenerator<string> {
   checkFilter(filter)
   checkKeys('export options', options, exportKeys)
-  const { after = from?.header.after, onProgress } = options
+  const { after = from?.header.after, onProgress, show = (stored) => stored } = options
   if (after !== undefined && !isLetterId(after))
     throw new RedriveError('INVALID_INPUT', `after must be the id of a letter, got "${after}"`)
   const hash = from?.hash ?? createHash('sha256')
@@ -77,7 +79,7 @@ export async function* exportLines(
       for (const stored of await store.stored(ids)) {
         letters += 1
         if (stored.letter.corrupt !== undefined) damaged += 1
-        yield write(writeLetter(stored))
+        yield write(writeLetter(show(stored)))
       }
       onProgress?.({ letters, damaged })
     }

@@ -1,0 +1,62 @@
+import { createHmac } from 'node:crypto'
+import { createSecret } from '../clock/secret.ts'
+import { subjectKind } from '../letter/content.ts'
+import type { Json, Payload } from '../letter/letter.ts'
+import { decodePayload } from '../letter/payload.ts'
+import type { Store } from '../store.ts'
+import type { CaptureContext } from './context.ts'
+
+const hashKeyId = 'hash-key'
+const hashBytes = 32
+
+/** Names data subjects by a keyed hash, so that the store has no list of people. */
+export class Subjects {
+  readonly #store: Pick<Store, 'records'>
+  #hashKey: string | undefined
+
+  constructor(store: Pick<Store, 'records'>) {
+    this.#store = store
+  }
+
+  /** The keyed hash of a subject: 32 hexadecimal digits. */
+  async hashOf(subject: string): Promise<string> {
+    this.#hashKey ??= await this.#loadKey()
+    const hash = createHmac('sha256', this.#hashKey).update(subject.normalize())
+    return hash.digest('hex').slice(0, 32)
+  }
+
+  async #loadKey(): Promise<string> {
+    const { records } = this.#store
+    for (;;) {
+      const record = await records.get(subjectKind, hashKeyId)
+      if (record) return (record.value as { key: string }).key
+      await records.put(subjectKind, hashKeyId, { key: createSecret(hashBytes) }, 0)
+    }
+  }
+}
+
+/** The data subject of a failure: given with it, or at the path of its queue. */
+export function findSubject(
+  { context, payload }: { context: CaptureContext; payload: Payload },
+  path: string | undefined,
+): string | undefined {
+  if (context.subject !== undefined) return context.subject
+  if (path === undefined) return undefined
+  const [root, ...keys] = path.split('.')
+  const value = keys.reduce(readKey, root === 'metadata' ? context.metadata : decode(payload))
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+function readKey(value: unknown, key: string): unknown {
+  const isObject = typeof value === 'object' && value !== null
+  return isObject && Object.hasOwn(value, key) ? (value as { [key: string]: Json })[key] : undefined
+}
+
+function decode(payload: Payload): unknown {
+  try {
+    return decodePayload(payload)
+  } catch {
+    return undefined
+  }
+}

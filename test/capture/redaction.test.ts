@@ -1,0 +1,103 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { RedriveError } from '../../src/errors.ts'
+import type { QueueOptions } from '../../src/options/options.ts'
+import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import type { Store } from '../../src/store.ts'
+import { memoryStore } from '../../src/stores/memory/memory.ts'
+import { passThrough } from '../../src/stores/pass-through.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+
+const secret = 'mia@example.com'
+const encryption = { keys: { k1: Buffer.alloc(32, 7).toString('base64') }, current: 'k1' }
+
+function fail(dlq: DeadLetterQueue): ReturnType<DeadLetterQueue['enqueue']> {
+  const cause = new Error(`cause ${secret}`)
+  return dlq.enqueue({ type: 'mail', payload: { to: secret } }, new Error(secret, { cause }), {
+    headers: { to: secret },
+    metadata: { to: secret },
+    dedupeKey: secret,
+    task: { id: '1', description: secret, source: 'test' },
+  })
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) =>
+    inner instanceof Uint8Array ? Buffer.from(inner).toString() : inner,
+  )
+}
+
+async function opened(store: Store, options: QueueOptions): Promise<DeadLetterQueue> {
+  return DeadLetterQueue.open(store, { clock: fakeClock(), ...options })
+}
+
+describe('a capture with atCapture', () => {
+  it('stores no secret in plain with encryption, and handlers get the whole payload', async () => {
+    const store = memoryStore()
+    const dlq = await opened(store, { encryption, redact: { atCapture: true } })
+    const { id } = await fail(dlq)
+    await dlq.note(id, `about ${secret}`, 'otto')
+    await dlq.fail(id, new Error(`again ${secret}`), 'otto')
+    expect(textOf(await store.stored([id]))).not.toContain(secret)
+    const [group] = (await dlq.groups()).items
+    expect(group?.title).not.toContain(secret)
+    const { items } = await dlq.audit({})
+    expect(textOf(items)).not.toContain(secret)
+    const letter = (await dlq.get(id))!
+    expect(Buffer.from(letter.payload.bytes).toString()).toContain(secret)
+    expect(letter.headers).toEqual({ to: secret })
+    await dlq.close()
+  })
+
+  it('puts failures into one group that differ in a secret only', async () => {
+    const dlq = await opened(memoryStore(), { redact: { atCapture: true } })
+    const one = await dlq.enqueue({ type: 'mail', payload: 1 }, new Error('no a@example.com here'))
+    const other = await dlq.enqueue({ type: 'mail', payload: 2 }, new Error('no b@test.org here'))
+    expect(one.fingerprint).toBe(other.fingerprint)
+    await dlq.close()
+  })
+
+  it('leaves the payload without encryption, unless redactStored is set', async () => {
+    const store = memoryStore()
+    const dlq = await opened(store, {
+      redact: { atCapture: true },
+      queues: { mail: { redact: { redactStored: true } } },
+    })
+    const plain = await dlq.enqueue({ type: 'other', payload: { to: secret } }, new Error('no'))
+    expect(Buffer.from(plain.payload.bytes).toString()).toContain(secret)
+    const { id, state, reason } = await fail(dlq)
+    expect({ state, reason }).toEqual({ state: 'parked', reason: 'redacted' })
+    expect(textOf(await store.stored([id]))).not.toContain(secret)
+    await expect(dlq.retry(id, 'otto')).rejects.toMatchObject({ code: 'CONTENT_MISSING' })
+    await expect(dlq.replay(id, 'otto')).rejects.toMatchObject({ code: 'CONTENT_MISSING' })
+    await expect(dlq.plan('retry', { queue: 'mail' }, { by: 'otto' })).rejects.toThrow(
+      'its payload was redacted before it was stored',
+    )
+    await dlq.edit(id, { payload: { to: 'nobody' }, reason: 'whole again', by: 'otto' })
+    expect((await dlq.retry(id, 'otto')).state).toBe('pending')
+    await dlq.close()
+  })
+
+  it('writes no secret to the spool', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'redrive-spool-'))
+    const down = new RedriveError('STORE_UNAVAILABLE', 'the store is down')
+    const store = passThrough(memoryStore(), { add: () => Promise.reject(down) })
+    const dlq = await DeadLetterQueue.open(store, {
+      encryption,
+      redact: { atCapture: true },
+      spoolPath: folder,
+      onStoreDown: 'spool',
+    })
+    await fail(dlq)
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((one) =>
+      one.isFile(),
+    )
+    const written = files.map((one) => readFileSync(join(one.parentPath, one.name), 'latin1'))
+    expect(written.join('').length).toBeGreaterThan(0)
+    expect(written.filter((text) => text.includes(secret))).toEqual([])
+    await dlq.close()
+    rmSync(folder, { recursive: true })
+  })
+})
