@@ -309,9 +309,12 @@ describe('with an SDK', () => {
     })
     afterEach(() => server.close())
 
-    const call = async (path: string, init: RequestInit = {}): Promise<Response> => {
-      const headers = { authorization: `Bearer ${await server.token()}`, ...init.headers }
-      return fetch(`${server.url}${path}`, { ...init, headers })
+    const call = async (
+      path: string,
+      { headers = {}, ...init }: { method?: string; body?: string; headers?: object } = {},
+    ): Promise<Response> => {
+      const authorization = `Bearer ${await server.token()}`
+      return fetch(`${server.url}${path}`, { ...init, headers: { authorization, ...headers } })
     }
 
     it('continues the trace of its traceparent, and joins the capture that it makes', async () => {

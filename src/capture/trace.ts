@@ -42,7 +42,7 @@ export function chunkSpan(letters: readonly DeadLetter[]): SpanDescription {
   }
 }
 
-/** Stores the position of the span in a letter, so that its runs and replays can be joined to it. */
+/** Stores the position of the span in a letter, so that its runs and replays can link to it. */
 export function joinTrace(letter: DeadLetter, { traceparent, tracestate }: TraceContext): void {
   letter.traceparent = traceparent
   if (tracestate !== undefined) letter.headers = { ...letter.headers, tracestate }

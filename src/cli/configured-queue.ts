@@ -54,12 +54,14 @@ export function readPort(given: string, option: string): number {
 
 /** Opens a queue with the handlers and the targets of a configuration. It does not start it. */
 export async function openConfiguredQueue(
-  { store: url, options, handlers, notify }: Config,
+  { store: url, options, handlers, notify, server }: Config,
   logger: Logger,
   { observers = [], ...extra }: QueueOptions = {},
 ): Promise<ConfiguredQueue> {
   await checkStoreOpens(url)
+  const { publicUrl } = server
   const dlq = await DeadLetterQueue.open(url, {
+    ...(publicUrl === undefined ? {} : { baseUrl: publicUrl }),
     ...options,
     ...extra,
     notify,

@@ -60,6 +60,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
   const pipeline = await pipelineOf(options)
   const { metrics, measured } = createMetrics(logger)
+  if (pipeline) metrics.include(() => pipeline.metrics())
   const { dlq, abort, close } = await openConfiguredQueue(config, events, { ...extra, ...measured })
   const version = readVersion()
   dlq.describeProcess({ kind: 'server', version })

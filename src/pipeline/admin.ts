@@ -6,6 +6,7 @@ import type { Graphs } from './graph/graph.ts'
 import type { NodeSettings } from './graph/settings.ts'
 import { checkTopic } from './graph/topics.ts'
 import { DeadRecordDepth, type DeadPlace, type NodeDepth } from './metrics/depth.ts'
+import { PipelineMetrics } from './metrics/metrics.ts'
 import type { ReplayOptions, ReplayReport } from './replay/options.ts'
 import { replayNode } from './replay/replay.ts'
 
@@ -39,6 +40,8 @@ export class PipelineAdmin {
   readonly #ending = new AbortController()
   readonly #dead: Depths
   readonly #quarantined: Depths
+  readonly #scraped: DeadRecordDepth
+  readonly #metrics: PipelineMetrics
 
   constructor({ graphs, cluster }: PipelineAdminOptions) {
     this.graphs = graphs
@@ -53,6 +56,21 @@ export class PipelineAdmin {
       cluster: '',
       topic: dlq.quarantineTopic,
     }))
+    // A scrape has less time than a person, and continues where the last one has stopped.
+    const places = graphs.nodes.map(({ cluster: id, graph, node, dlq }) => ({
+      cluster: id,
+      graph,
+      node,
+      topic: dlq.topic,
+    }))
+    this.#scraped = new DeadRecordDepth({ cluster, nodes: places })
+    const { clock } = cluster
+    this.#metrics = new PipelineMetrics({ clock, standing: () => this.#scraped.ask() })
+  }
+
+  /** Depth and age of the dead records of each node, in the format of Prometheus. */
+  metrics(): Promise<string> {
+    return this.#metrics.text()
   }
 
   /** Returns dead records of a node, given by its id or its name, to their source topics. */
@@ -105,7 +123,7 @@ export class PipelineAdmin {
   /** Stops replays between two transactions, and closes connections. */
   async close(): Promise<void> {
     this.#ending.abort()
-    await Promise.all([this.#dead.close(), this.#quarantined.close()])
+    await Promise.all([this.#dead.close(), this.#quarantined.close(), this.#scraped.close()])
   }
 
   async #listTopics(): Promise<string[]> {

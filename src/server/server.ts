@@ -1,17 +1,23 @@
 import cookie from '@fastify/cookie'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { endpointNames, endpointOf, type EndpointName } from '../api/endpoints.ts'
-import { openApiDocument } from '../api/openapi.ts'
 import { problemType, type Problem } from '../api/problem.ts'
 import { RedriveError } from '../errors.ts'
 import { limitRequests } from './admission.ts'
 import { readBodies } from './body.ts'
 import { ifMatchFailed } from './conditions.ts'
-import { defaultMaxRequests, maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
+import { answerInvalidHttp, endUnreadBodies } from './connections.ts'
+import {
+  defaultMaxRequests,
+  headersTimeoutMs,
+  maxBodyBytes,
+  maxParamLength,
+  requestTimeoutMs,
+  timeoutCheckMs,
+} from './limits.ts'
 import { createParts, type Parts, type ServerOptions } from './parts.ts'
 import { retryAfter, toProblem } from './problems.ts'
-import { renderReference } from './reference/page.ts'
-import { referenceStyle } from './reference/style.ts'
+import { addReference } from './reference/routes.ts'
 import { requestIdOf, trackRequests } from './request-tracking.ts'
 import { addRoute, routeOf, senderOf } from './route.ts'
 import { addOidcRoutes } from './sign-in/oidc-routes.ts'
@@ -26,6 +32,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     genReqId: requestIdOf(options.clock),
     bodyLimit: maxBodyBytes,
     requestTimeout: requestTimeoutMs,
+    http: { headersTimeout: headersTimeoutMs, connectionsCheckingInterval: timeoutCheckMs },
+    clientErrorHandler: answerInvalidHttp,
     routerOptions: { maxParamLength },
     forceCloseConnections: 'idle',
     // limitRequests rejects them with a problem.
@@ -58,6 +66,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return reply
   })
   app.register(cookie)
+  endUnreadBodies(app, options.clock)
   readBodies(app, options.clock)
   startAndStop(app, parts)
   for (const names of endpointsByRoute()) addRoute(app, names, parts)
@@ -77,17 +86,6 @@ function startAndStop(app: FastifyInstance, { options, shared: { series, feed } 
   // The feed ends its streams before the server closes, which would wait for them.
   options.stopping?.addEventListener('abort', () => void feed.close(), { once: true })
   app.addHook('preClose', () => feed.close())
-}
-
-/** The OpenAPI document and its page. They show nothing of the store: everybody may see them. */
-function addReference(app: FastifyInstance, version: string): void {
-  const document = openApiDocument(version)
-  const page = renderReference(document)
-  app.get('/api/openapi.json', () => document)
-  app.get('/reference', (_, reply) => reply.type('text/html; charset=utf-8').send(page))
-  app.get('/reference.css', (_, reply) =>
-    reply.type('text/css; charset=utf-8').send(referenceStyle),
-  )
 }
 
 /** Endpoints with the same method and path differ in the form of their body. */

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { createClient, type Client } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { PrometheusMetrics } from '../../src/observers/metrics/metrics.ts'
 import { Idempotency } from '../../src/server/idempotency.ts'
 import { OneTimeCodes } from '../../src/server/sign-in/one-time-codes.ts'
 import type { ServerOptions } from '../../src/server/parts.ts'
@@ -22,6 +23,7 @@ export interface TestServer {
   store: Store
   clock: FakeClock
   tokens: Tokens
+  metrics: PrometheusMetrics
   codes: OneTimeCodes
   /** Unexpected errors. A test that ends with one has found a bug. */
   errors: unknown[]
@@ -45,7 +47,8 @@ export async function aServer(
   const onError = (error: unknown): unknown => errors.push(error)
   const codes = new OneTimeCodes(clock)
   const version = '0'
-  const parts = { dlq, tokens, codes, idempotency, clock, version, settings, onError }
+  const metrics = new PrometheusMetrics({ process: false, clock })
+  const parts = { dlq, tokens, codes, idempotency, clock, version, settings, metrics, onError }
   const app = createServer({ ...parts, ...more })
   checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
@@ -61,6 +64,7 @@ export async function aServer(
     store,
     clock,
     tokens,
+    metrics,
     codes,
     errors,
     token,

@@ -1,4 +1,8 @@
-import { connect } from 'node:net'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, request as httpRequest } from 'node:http'
+import { connect, type AddressInfo } from 'node:net'
+import { createInterface } from 'node:readline'
 import { describe, expect, it, vi } from 'vitest'
 import { createClient, ProblemError, type CallOptions } from '../../src/api/client.ts'
 import type { InputOf } from '../../src/api/endpoints.ts'
@@ -380,6 +384,62 @@ describe('a stream', () => {
     await enqueue()
     await server.clock.advance(10_000)
     expect(find).not.toHaveBeenCalled()
+  })
+})
+
+describe('EventSource', () => {
+  const program = `
+    const source = new EventSource(process.argv[1])
+    for (const type of ['letters', 'ready'])
+      source.addEventListener(type, ({ data }) => console.log(data))`
+
+  it('gets events, and continues after a lost connection', async () => {
+    const token = await server.token()
+    const lastIds: unknown[] = []
+    // EventSource cannot send a token, so that a proxy has to add it.
+    const proxy = createServer((request, response) => {
+      lastIds.push(request.headers['last-event-id'])
+      const headers = { ...request.headers, authorization: `Bearer ${token}` }
+      const sent = httpRequest(`${server.url}${request.url}`, { headers }, (received) => {
+        response.writeHead(received.statusCode!, received.headers)
+        received.pipe(response).on('error', () => {})
+        received.on('error', () => response.destroy())
+      })
+      sent.on('error', () => response.destroy())
+      sent.end()
+    })
+    proxy.listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    const { port } = proxy.address() as AddressInfo
+    const url = `http://127.0.0.1:${port}/api/events`
+    const child = spawn(process.execPath, ['--experimental-eventsource', '-e', program, url], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    try {
+      const events: FeedEvent[] = []
+      createInterface({ input: child.stdout }).on('line', (line) =>
+        events.push(feedEvent.parse(JSON.parse(line))),
+      )
+      const has = (isThere: () => boolean): Promise<void> =>
+        vi.waitFor(
+          async () => {
+            await server.clock.advance(100)
+            expect(isThere()).toBe(true)
+          },
+          { timeout: 50_000 },
+        )
+      await has(() => hasType('ready')(events))
+      const { id } = await enqueue()
+      await has(() => idsOf(events).includes(id))
+      server.app.server.closeAllConnections()
+      const { id: missed } = await enqueue()
+      await has(() => idsOf(events).includes(missed))
+      expect(lastIds).toEqual([undefined, id])
+    } finally {
+      child.kill('SIGKILL')
+      proxy.closeAllConnections()
+      proxy.close()
+    }
   })
 })
 

@@ -117,10 +117,15 @@ async function testTarget(name: string, options: ConfigOptions): Promise<void> {
       import('../../stores/memory/memory.ts'),
       import('../../clock/clock.ts'),
     ])
-  const { notify: targets, options: queueOptions } = loadConfig(sourcesOf(options))
+  const { notify: targets, options: queueOptions, server } = loadConfig(sourcesOf(options))
   // A test reads and writes no record.
   const store = memoryStore({ clock })
-  const alerts = new Alerts({ store, clock, targets, baseUrl: queueOptions.baseUrl })
+  const alerts = new Alerts({
+    store,
+    clock,
+    targets,
+    baseUrl: queueOptions.baseUrl ?? server.publicUrl,
+  })
   const result = await alerts.test(name)
   const { sent, kind, answer } = result
   const text = `${escapeLine(name)} (${kind}): ${sent ? 'sent' : 'not sent'}, ${escapeLine(answer)}\n`

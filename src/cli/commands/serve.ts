@@ -20,7 +20,10 @@ export function addServe(program: Command): void {
     .description('serve the admin API, and redeliver letters')
     .option('--host <address>', 'the address to listen on; default: 127.0.0.1')
     .option('--port <number>', 'the port to listen on; default: 7400; 0: any free port')
-    .option('--pipeline <file>', 'YAML file with the graphs whose dead records can be replayed')
+    .option(
+      '--pipeline <file>',
+      'YAML file with the graphs whose dead records are measured and replayed',
+    )
     .option('--kafka <url>', 'URL of the Kafka of the pipeline, if its file does not have it')
     .option(
       '--stop-delay <duration>',

@@ -10,7 +10,7 @@ export interface MetricsServerOptions {
   text: () => Promise<string>
 }
 
-export interface MetricsServer {
+export interface MetricsServer extends AsyncDisposable {
   readonly port: number
   /** May be called twice. */
   close(): Promise<void>
@@ -43,12 +43,11 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
     server.once('error', reject)
     server.listen(port, host, resolve)
   })
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
-  }
+  const close = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+  const { port: listening } = server.address() as AddressInfo
+  return { port: listening, close, [Symbol.asyncDispose]: close }
 }

@@ -38,6 +38,7 @@ export const takeOverMs = 120_000
 const maxChangeAgeMs = 86_400_000
 /** A delivery to a target that no process has fails after this time. */
 const unknownTargetMs = 7 * 86_400_000
+const minPauseMs = 1000
 /** Messages that are sent to one target in a round. */
 const perRound = 20
 /** Changes in one digest. */
@@ -80,9 +81,15 @@ export class Outbox {
     try {
       await this.#queueChanges()
       await this.#queueReminders()
-      const deliveries = await this.#send(await readDeliveries(this.#options.store.records))
-      const nextMs = deliveries.filter((one) => !isEnded(one)).map(({ dueAt }) => toMs(dueAt))
-      return Math.max(1000, Math.min(everyMs, ...nextMs.map((ms) => ms - clock.now())))
+      const before = await readDeliveries(this.#options.store.records)
+      const after = await this.#send(before)
+      // More may be due than one round sends, and a message may have waited for one that was sent.
+      if (after.some((delivery) => !before.includes(delivery))) return minPauseMs
+      const pauses = after
+        .filter((one) => !isEnded(one) && Object.hasOwn(this.#options.targets, one.target))
+        .map(({ dueAt }) => toMs(dueAt) - clock.now())
+        .filter((ms) => ms > 0)
+      return Math.max(minPauseMs, Math.min(everyMs, ...pauses))
     } catch (error) {
       hub.emit({ type: 'error', during: 'sending notifications', error })
       return everyMs

@@ -102,6 +102,17 @@ describe('serve', () => {
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
+  it('serves its metrics, which measure the store by default', async () => {
+    const store = await aStoreFile(folder, [aLetter({ queue: 'mail' })])
+    const { child, url, token } = await serve(['--store', store])
+    const metrics = await createClient({ url, token }).scrapeMetrics()
+    expect(metrics).toContain('redrive_letters{queue="mail",state="pending"} 1')
+    expect(metrics).toMatch(/^redrive_store_call_duration_seconds_count\{method="\w+"\} [1-9]/m)
+    expect(metrics).toMatch(/^nodejs_eventloop_lag_seconds /m)
+    child.kill('SIGTERM')
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+
   it('listens where the configuration says, without a token if there is an identity provider', async () => {
     const file = join(folder, 'server.yaml')
     writeFileSync(
