@@ -26,6 +26,9 @@ export interface Sizes {
   /** Messages through a mailbox, one at a time and concurrently. */
   sequentialMessages: number
   concurrentMessages: number
+  /** Captures over HTTP: one at a time in each request, and lines in one request. */
+  httpCaptures: number
+  httpLines: number
 }
 
 export const fullSizes: Sizes = {
@@ -43,6 +46,8 @@ export const fullSizes: Sizes = {
   groups: 5_000,
   sequentialMessages: 1_000,
   concurrentMessages: 20_000,
+  httpCaptures: 20_000,
+  httpLines: 20_000,
 }
 
 export const quickSizes: Sizes = {
@@ -60,6 +65,8 @@ export const quickSizes: Sizes = {
   groups: 2_000,
   sequentialMessages: 200,
   concurrentMessages: 4_000,
+  httpCaptures: 2_000,
+  httpLines: 4_000,
 }
 
 /** What a workload uses: a location, and queues on new stores. */

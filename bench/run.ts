@@ -18,6 +18,7 @@ import { loops } from './workloads/loops.ts'
 import { mailboxes } from './workloads/mailboxes.ts'
 import { mailboxKinds, type MailboxKind } from './workloads/mailboxes/kinds.ts'
 import { pipeline } from './workloads/pipeline.ts'
+import { server } from './workloads/server.ts'
 import { backlog } from './workloads/backlog.ts'
 import { throughput } from './workloads/throughput.ts'
 import { workers } from './workloads/workers.ts'
@@ -28,6 +29,7 @@ const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
   bulk,
   workers,
   groups,
+  server,
 }
 
 /** Workloads that run unless others are named. */

@@ -6,6 +6,11 @@ import { configPage } from '../src/config/reference.ts'
 import { errorTable } from '../src/errors.ts'
 import { states } from '../src/letter/letter.ts'
 import { moveTable } from '../src/letter/move-table.ts'
+import {
+  metricDefinitions,
+  metricNames,
+  type MetricDefinition,
+} from '../src/observers/metrics/definitions.ts'
 
 const pages: Record<string, () => string> = {
   'docs/reference/errors.md': () =>
@@ -41,6 +46,50 @@ const pages: Record<string, () => string> = {
       'A claim from `retrying` is possible only when the lease has expired. `edit` and `note` do not change the',
       'state, and `restore` returns the letter to the state before it was archived.',
     ].join('\n'),
+  'docs/reference/metrics.md': () => {
+    const table = (of: MetricDefinition['of']): string[] => [
+      '| metric | type | labels | meaning |',
+      '|---|---|---|---|',
+      ...metricNames
+        .filter((name) => metricDefinitions[name].of === of)
+        .map((name) => {
+          const { type, labels, help }: MetricDefinition = metricDefinitions[name]
+          const names = labels.map((label) => `\`${label}\``).join(', ')
+          return `| \`${name}\` | ${type} | ${names} | ${help} |`
+        }),
+    ]
+    return [
+      '# Metrics',
+      '',
+      'The metrics of `GET /metrics`. The [guide](../guides/metrics.md) explains how to scrape them.',
+      'The metrics of the process and of Node (`process_*`, `nodejs_*`) are served as well.',
+      '',
+      '## Of the store',
+      '',
+      'They are read at each scrape. Every process on a store reports the same values: use `max`, not',
+      '`sum`, over processes.',
+      '',
+      ...table('store'),
+      '',
+      '## Of the process',
+      '',
+      'Counters start at 0 with the process: use `sum` over processes, after `rate` or `increase`.',
+      '',
+      ...table('process'),
+      '',
+      '## Names in events and in OpenTelemetry',
+      '',
+      '`metricsOf(event)` and `otelMetrics(meter)` use these names. Prometheus has its own spelling: no',
+      'dots, `_total` for counters, and seconds.',
+      '',
+      '| name | in Prometheus |',
+      '|---|---|',
+      ...metricNames.flatMap((name) => {
+        const { dotted }: MetricDefinition = metricDefinitions[name]
+        return dotted === undefined ? [] : [`| \`${dotted}\` | \`${name}\` |`]
+      }),
+    ].join('\n')
+  },
   'docs/reference/config.md': configPage,
   'docs/reference/config.schema.json': () => JSON.stringify(configJsonSchema(), null, 2),
 }

@@ -16,17 +16,23 @@ import type { Clock } from './clock/clock.ts'
 import { capacityOf, type OpenedStore } from './connect/open.ts'
 import { fixChecks } from './groups/fix-check.ts'
 import { Groups } from './groups/groups.ts'
+import { measureGroups } from './groups/measure-groups.ts'
 import { GroupRecords } from './groups/records.ts'
 import { removeOldGroups } from './groups/remove-old.ts'
 import { GroupTracker } from './groups/tracker.ts'
 import type { ObserverHub } from './observer.ts'
-import { readMeasures } from './observers/alerts/measures.ts'
-import { AlertMonitor } from './observers/alerts/monitor.ts'
+import { Alerts } from './observers/alerts/alerts.ts'
+import { addPendingAges, readMeasures } from './observers/alerts/measures.ts'
+import { AlertMonitor, type AlertMonitorOptions } from './observers/alerts/monitor.ts'
+import { Outbox } from './observers/notify/outbox.ts'
 import { redactEvent } from './observers/redact-event.ts'
 import { ownOf, type Settings } from './options/options.ts'
 import { Policies } from './options/per-queue.ts'
+import { isAboutGroups } from './policy/alerts.ts'
 import type { Rule } from './policy/classify.ts'
 import type { Redaction } from './policy/redaction/redaction.ts'
+import { Heartbeats } from './redelivery/heartbeats.ts'
+import { createReport, type ProcessReport } from './redelivery/process-report.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
 import { Sweeper } from './redelivery/sweep/sweeper.ts'
 import { WorkerRegistry } from './redelivery/worker-registry.ts'
@@ -47,7 +53,12 @@ export interface Parts {
   pausedQueues: PausedQueues
   redelivery: Redelivery
   sweeper: Sweeper
-  alerts: AlertMonitor | undefined
+  heartbeats: Heartbeats
+  /** What this process reports about itself. `describeProcess` changes it. */
+  about: Pick<ProcessReport, 'kind' | 'version'>
+  alertMonitor: AlertMonitor | undefined
+  alerts: Alerts
+  outbox: Outbox
   admin: Admin
   audit: AuditLog
   bulk: Bulk
@@ -91,7 +102,15 @@ export function assemble(
     rulesFor: policyFor,
     onStored: (letter) => groupTracker.add(letter),
   })
-  const registry = new WorkerRegistry({ store, clock, worker, sweepMs })
+  const about: Parts['about'] = { kind: 'program' }
+  const { redeliver } = settings
+  const report = createReport(
+    about,
+    redeliver ? settings.maxConcurrent : 0,
+    clock,
+    () => redelivery,
+  )
+  const registry = new WorkerRegistry({ store, clock, worker, sweepMs, redeliver, report })
   const pausedQueues = new PausedQueues({
     ...shared,
     pollMs: settings.pollMs,
@@ -127,7 +146,9 @@ export function assemble(
     pausedQueues,
     redelivery,
     sweeper,
-    alerts: alertMonitor(store, settings, clock, hub),
+    heartbeats: new Heartbeats({ clock, hub, registry, sweepMs }),
+    about,
+    ...alertParts({ store, settings, policies, clock, hub, groupRecords }),
     ...actionParts({ ...shared, settings, policies, groupRecords, worker }),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),
     groupTracker,
@@ -213,13 +234,40 @@ function bulkParts(
   return { bulkRunner, bulk }
 }
 
-function alertMonitor(
-  store: OpenedStore,
-  { alerts, alertEveryMs, maxItems }: Settings,
-  clock: Clock,
-  hub: ObserverHub,
-): AlertMonitor | undefined {
-  if (!alerts) return undefined
-  const measure = (): ReturnType<typeof readMeasures> => readMeasures(store, maxItems)
-  return new AlertMonitor({ store, clock, hub, rules: alerts, everyMs: alertEveryMs, measure })
+interface AlertPartsOptions {
+  store: OpenedStore
+  settings: Settings
+  policies: Policies
+  clock: Clock
+  hub: ObserverHub
+  groupRecords: GroupRecords
+}
+
+/** The evaluation of alert rules, and the notifications. */
+function alertParts({
+  store,
+  settings,
+  policies,
+  clock,
+  hub,
+  groupRecords,
+}: AlertPartsOptions): Pick<Parts, 'alertMonitor' | 'alerts' | 'outbox'> {
+  const { alerts: rules, alertEveryMs: everyMs, maxItems, notify: targets, baseUrl } = settings
+  const outbox = new Outbox({ store, clock, hub, targets, everyMs, baseUrl })
+  const alerts = new Alerts({ store, clock, targets, baseUrl })
+  if (!rules) return { alertMonitor: undefined, alerts, outbox }
+  const measure: AlertMonitorOptions['measure'] = async (alerted) => {
+    const measures = await readMeasures(store, maxItems)
+    await addPendingAges(measures, store, rules, clock.now())
+    if (!rules.some(({ when }) => isAboutGroups(when)) && alerted.length === 0) return measures
+    const groups = await measureGroups(store, groupRecords, alerted, clock.now())
+    // Titles come from error messages, and leave the process with notifications.
+    for (const group of groups.values())
+      for (const queue of group.queues)
+        group.title = policies.redaction(queue)?.text(group.title) ?? group.title
+    return { ...measures, groups }
+  }
+  const onChange = (): void => outbox.wake()
+  const alertMonitor = new AlertMonitor({ store, clock, hub, rules, everyMs, measure, onChange })
+  return { alertMonitor, alerts, outbox }
 }

@@ -35,6 +35,18 @@ export const errorTable = {
     retry: false,
     means: 'No letter has this fingerprint, and nothing is known about such a group.',
   },
+  ALERT_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'No alert of this name is raised. It may have been cleared.',
+  },
+  TARGET_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'The configuration has no target of this name for notifications.',
+  },
   ACTION_NOT_FOUND: {
     status: 404,
     exit: 4,
@@ -227,17 +239,49 @@ export const errorTable = {
     retry: false,
     means: 'No token has this id. It may have been revoked.',
   },
+  VIEW_NOT_FOUND: {
+    status: 404,
+    exit: 4,
+    retry: false,
+    means: 'No saved view has this id, or it is private to somebody else.',
+  },
+  NODE_NOT_FOUND: {
+    status: 404,
+    exit: 2,
+    retry: false,
+    means: 'No pipeline has this node, or the server has no pipeline. The message names the nodes.',
+  },
   ROUTE_NOT_FOUND: {
     status: 404,
     exit: 4,
     retry: false,
     means: 'The server has no such address. See the API reference.',
   },
+  IDENTITY_PROVIDER_UNAVAILABLE: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means:
+      'The identity provider of the server is unreachable, or its answer is wrong. Sessions and API tokens still work.',
+  },
   TOO_MANY_REQUESTS: {
     status: 429,
     exit: 7,
     retry: true,
     means: 'The caller sends more requests than the server allows. Wait as Retry-After says.',
+  },
+  SERVER_BUSY: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means:
+      'The server has too many requests in flight. Nothing was done. Wait as Retry-After says.',
+  },
+  SERVER_STOPPING: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means: 'The server is stopping. Send the request to another one, or again after its restart.',
   },
   CLOSED: {
     status: 500,

@@ -96,9 +96,18 @@ export { logObserver } from './observers/log.ts'
 export { pagerduty, type PagerDutyOptions } from './observers/notify/pagerduty.ts'
 export { slack, type SlackOptions } from './observers/notify/slack.ts'
 export { webhook, type WebhookOptions } from './observers/notify/webhook.ts'
-export type { Notifier } from './observers/notify/notifier.ts'
+export { email, type EmailOptions } from './observers/notify/email.ts'
+export type { Target, TargetOptions } from './observers/notify/target.ts'
+export type { AlertDelivery, TargetTest } from './observers/alerts/alerts.ts'
+export type { AlertChange } from './observers/alerts/change.ts'
 export { verifySignature } from './backends/http/signature.ts'
-export { defaultAlertRules, type Alert, type AlertRule } from './policy/alerts.ts'
+export {
+  defaultAlertRules,
+  type Acknowledgement,
+  type Alert,
+  type AlertCondition,
+  type AlertRule,
+} from './policy/alert-rule.ts'
 export type {
   Group,
   GroupChange,
@@ -188,7 +197,8 @@ export {
 export { Heartbeat } from './loops/heartbeat.ts'
 export { dlqHealth, type DlqHealth, type DlqHealthOptions } from './loops/dlq-health.ts'
 export type { QueueDepth } from './loops/queue-depth.ts'
-export { metricsOf, type Metric } from './loops/metrics.ts'
+export { metricsOf } from './loops/metrics.ts'
+export type { Metric } from './observers/metrics/metric.ts'
 export { logLoop, type LoopLogger } from './loops/log.ts'
 export type { LoopEvent } from './loops/events.ts'
 export { alertHandler, type AlertOptions } from './loops/handlers/alert.ts'

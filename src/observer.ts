@@ -7,7 +7,7 @@ import { isPublished } from './letter/counts.ts'
 import { withChange, type Change } from './letter/moves.ts'
 import type { PausedQueue } from './letter/paused-queue.ts'
 import type { Timestamp } from './letter/time.ts'
-import type { Alert } from './policy/alerts.ts'
+import type { Alert } from './policy/alert-rule.ts'
 
 /** All events. An event is emitted after the fact: an observer cannot prevent anything. */
 export type RedriveEvent =

@@ -305,6 +305,17 @@ export interface DocumentRecord {
   updatedAt: Timestamp
 }
 
+/** A call of a store that has ended. */
+export interface StoreCall {
+  /** `claim`, or `records.put` for a method of the records. */
+  method: string
+  durationMs: number
+  /** The number of letters, changes or ids of the call, if it is about some. */
+  items?: number
+  /** The code of its error. `UNEXPECTED`: the error has none. Absent: the call succeeded. */
+  code?: string
+}
+
 export interface StoreHealth {
   ok: boolean
   /** Checked settings and their values: "journal_mode" → "wal". */

@@ -15,7 +15,7 @@ const coldAfterMs = 1100
 /** Pages of groups, sorted by count, with many letters in many groups. */
 export async function groups(bench: Bench): Promise<Result[]> {
   const { kind, sizes } = bench
-  await fill(bench)
+  await fillGroups(bench)
   const queue = await bench.open('groups', withoutFlowControl)
   const readPage = pageReader(queue)
   const coldMs: number[] = []
@@ -38,7 +38,7 @@ export async function groups(bench: Bench): Promise<Result[]> {
 }
 
 /** Stores letters that are due in a month, and what is known about their groups. */
-async function fill(bench: Bench): Promise<void> {
+export async function fillGroups(bench: Bench): Promise<void> {
   const { sizes } = bench
   const queue = await bench.open('groups', withoutFlowControl)
   const causes = failures(sizes.groups)

@@ -38,6 +38,7 @@ import {
   type ReadEdit,
 } from './edit-input.ts'
 import { findNewestEdit, removeEdit, removeEdits, removeUnusedEdit, saveEdit } from './edits.ts'
+import { archiveForRemoval } from './archive-for-removal.ts'
 import { checkAct, loadLetter, type Describe, type LetterAct } from './letter-act.ts'
 import { prepareReplays, type PublishedLetter } from './replay-confirmation.ts'
 import { checkNoMark, redactEdit } from './redacted-edit.ts'
@@ -292,11 +293,13 @@ export class Admin {
     const { store, hub } = this.#options
     const letter = await loadLetter(this.#options.store, id, ifVersion)
     this.#checkMove('remove', letter)
-    const same = ifVersion === undefined ? {} : { state: letter.state }
-    if ((await store.remove({ ids: [id], ...same })) === 0)
+    const isArchived =
+      ifVersion === undefined || (await archiveForRemoval(this.#options, letter, actor))
+    const same = ifVersion === undefined ? {} : { state: 'archived' as const }
+    if (!isArchived || (await store.remove({ ids: [id], ...same })) === 0)
       throw new RedriveError(
         'VERSION_CONFLICT',
-        `letter ${id} was claimed by a worker or removed by someone else: read it again`,
+        `letter ${id} was claimed, changed or removed by someone else: read it again`,
       )
     hub.emit({ type: 'removed', count: 1, by: actor, letter })
     // If this fails, the sweep removes the rest.

@@ -1,5 +1,5 @@
 import type { PausedQueue } from '../letter/paused-queue.ts'
-import type { Alert } from '../policy/alerts.ts'
+import type { Alert } from '../policy/alert-rule.ts'
 import type { SpoolStatus, Store, StoreHealth } from '../store.ts'
 
 export interface Health {

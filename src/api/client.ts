@@ -1,3 +1,4 @@
+import { chunksOf } from './chunks.ts'
 import {
   endpointNames,
   endpointOf,
@@ -6,8 +7,18 @@ import {
   type IsStream,
   type OutputOf,
 } from './endpoints.ts'
-import { hasQuery, linesType, pathKeys, type Endpoint } from './endpoint.ts'
-import { problemSchema, problemType, type Problem } from './problem.ts'
+import {
+  csrfHeader,
+  hasQuery,
+  linesType,
+  pathKeys,
+  responseType,
+  type Endpoint,
+} from './endpoint.ts'
+import { readEvents } from './event-stream.ts'
+import { ProblemError, problemSchema, problemType, type Problem } from './problem.ts'
+
+export { ProblemError } from './problem.ts'
 
 export interface ClientOptions {
   /** Address of the server, such as http://127.0.0.1:7400. In a browser: '' for the same server. */
@@ -24,6 +35,8 @@ export interface CallOptions {
   idempotencyKey?: string
   /** The action happens only if the letter still has this version. */
   ifVersion?: number
+  /** The `id` of the last event that was seen, for streams of events. */
+  lastEventId?: string
   /** The lines of the body, for endpoints that have some. Browsers send them at the end. */
   lines?: Iterable<string> | AsyncIterable<string>
 }
@@ -31,7 +44,10 @@ export interface CallOptions {
 /** Whether an input has no required keys. An empty input has the key type string. */
 type CanBeEmpty<T> = string extends keyof T ? true : Partial<T> extends T ? true : false
 
-/** A method for each endpoint. Those with a stream return its items as they come. */
+/**
+ * A method for each endpoint. Those with a stream return its items as they come. A stream of events
+ * has no end: it connects again when the connection is lost, until its signal aborts.
+ */
 export type Client = {
   [N in EndpointName]: (
     ...args: CanBeEmpty<InputOf<N>> extends true
@@ -40,23 +56,14 @@ export type Client = {
   ) => IsStream<N> extends true ? AsyncGenerator<OutputOf<N>> : Promise<OutputOf<N>>
 }
 
-/** An error response of the server. */
-export class ProblemError extends Error {
-  readonly problem: Problem
-
-  constructor(problem: Problem) {
-    super(problem.detail)
-    this.name = 'ProblemError'
-    this.problem = problem
-  }
-}
-
 export function createClient(options: ClientOptions): Client {
   const call = (name: EndpointName) => (input: object, callOptions: CallOptions) => {
     const endpoint = endpointOf(name)
-    const response = (): Promise<Response> =>
-      send(endpoint, input ?? {}, options, callOptions ?? {})
-    return endpoint.stream ? readLines(response) : response().then((one) => one.json())
+    const response = (more: CallOptions = {}): Promise<Response> =>
+      send(endpoint, input ?? {}, options, { ...callOptions, ...more })
+    if (endpoint.stream === 'events') return readEvents(response, callOptions ?? {})
+    if (endpoint.stream) return readLines(response)
+    return response().then((one) => (endpoint.text ? one.text() : one.json()))
   }
   return Object.fromEntries(endpointNames.map((name) => [name, call(name)])) as unknown as Client
 }
@@ -65,7 +72,7 @@ async function send(
   endpoint: Endpoint,
   input: object,
   { url, token, fetch: request = fetch }: ClientOptions,
-  { signal, idempotencyKey, ifVersion, lines = [] }: CallOptions,
+  { signal, idempotencyKey, ifVersion, lastEventId, lines = [] }: CallOptions,
 ): Promise<Response> {
   const { address, rest } = addressOf(endpoint, input as Record<string, unknown>)
   const body =
@@ -78,12 +85,11 @@ async function send(
   const response = await request(`${url}${address}`, {
     method: endpoint.method,
     headers: {
-      accept: endpoint.stream ? linesType : 'application/json',
-      // Other sites cannot send this header, so that a session cookie alone is worth nothing.
-      'x-redrive': '1',
+      accept: responseType(endpoint),
       ...(type === undefined ? {} : { 'content-type': type }),
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(token === undefined ? { [csrfHeader]: '1' } : { authorization: `Bearer ${token}` }),
       ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
       ...(ifVersion === undefined ? {} : { 'if-match': `"${ifVersion}"` }),
     },
     ...sent,
@@ -122,20 +128,6 @@ async function* readLines<T>(request: () => Promise<Response>): AsyncGenerator<T
     for (const line of lines) yield JSON.parse(line) as T
   }
   if (rest !== '') yield JSON.parse(rest) as T
-}
-
-/** Not every browser can iterate over a stream. */
-async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const reader = body.getReader()
-  try {
-    for (;;) {
-      const { value, done } = await reader.read()
-      if (done) return
-      yield value
-    }
-  } finally {
-    await reader.cancel()
-  }
 }
 
 /** The path and the query of a call, and the fields that the path does not have. */

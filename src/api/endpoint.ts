@@ -6,7 +6,8 @@ import type { Permission } from './permissions.ts'
  * must be in the scope. `filter`: the endpoint reads only letters in the scope. `action`: the
  * filter of the bulk action with the `id` of the input must be in the scope. `capture`: the queue
  * and the tenant of each failure must be in the scope. `all`: the endpoint is about the whole
- * store, so that callers with a scope may not use it. `none`: it shows nothing of the store.
+ * store, so that callers with a scope may not use it. `view`: the caller must be allowed to change
+ * the saved view with the `id` of the input. `none`: it shows nothing of the store.
  *
  * What belongs to a queue as a whole cannot be divided by tenant, so that callers with a scope of
  * tenants may not use the following. `queue`: the `queue` of the input must be in the scope.
@@ -19,13 +20,23 @@ type Bounds =
   | 'action'
   | 'capture'
   | 'all'
+  | 'view'
   | 'none'
   | 'queue'
   | 'queues'
   | 'group'
 
+/**
+ * Requests with a session cookie need this header, which other sites cannot send. The cookie alone
+ * is worth nothing.
+ */
+export const csrfHeader = 'x-redrive-csrf'
+
 export const linesType = 'application/x-ndjson'
 export const eventType = 'application/cloudevents+json'
+export const eventStreamType = 'text/event-stream'
+/** The text format of Prometheus. */
+export const metricsType = 'text/plain; version=0.0.4; charset=utf-8'
 
 /**
  * One endpoint: its route, its validation, who may call it, and what it returns. The server, the
@@ -59,8 +70,13 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
    */
   input: Input
   output: z.ZodType<Output>
-  /** The response is many outputs, one on each line. Absent: it is one output. */
-  stream?: 'lines'
+  /**
+   * The response is many outputs. `lines`: one on each line. `events`: Server-Sent Events, without
+   * an end. Absent: it is one output.
+   */
+  stream?: 'lines' | 'events'
+  /** Content type of a response that is a string. Absent: it is JSON. */
+  text?: string
   /** Status of a success. Default: 200. */
   status?: 200 | 201 | 202
   /**
@@ -68,11 +84,22 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
    * Idempotency-Key.
    */
   secret?: boolean
+  /**
+   * True: the request adds a letter, and adds it once however often it runs with the same id for
+   * it. With an Idempotency-Key it has that id, so that it can run again when its server died.
+   */
+  repeatable?: boolean
 }
 
 /** The keys of the input that the path has. */
 export function pathKeys(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, key]) => key!)
+}
+
+/** The content type of a response. */
+export function responseType({ stream, text }: Pick<Endpoint, 'stream' | 'text'>): string {
+  if (stream === 'events') return eventStreamType
+  return stream === 'lines' ? linesType : (text ?? 'application/json')
 }
 
 /** Whether the input is in the query, and not in the body. */
@@ -88,7 +115,11 @@ export function endpoint<Input extends z.ZodObject, Output>(
 }
 
 /** Keeps the exact types of an endpoint whose response is a stream. */
-export function streamEndpoint<Input extends z.ZodObject, Output, Stream extends 'lines'>(
+export function streamEndpoint<
+  Input extends z.ZodObject,
+  Output,
+  Stream extends 'lines' | 'events',
+>(
   given: Endpoint<Input, Output> & { stream: Stream },
 ): Endpoint<Input, Output> & { stream: Stream } {
   return given

@@ -4,26 +4,38 @@ import { auditEndpoints } from './endpoints/audit.ts'
 import { bulkEndpoints } from './endpoints/bulk.ts'
 import { captureEndpoints } from './endpoints/capture.ts'
 import { erasureEndpoints } from './endpoints/erasures.ts'
+import { eventEndpoints } from './endpoints/events.ts'
 import { groupEndpoints } from './endpoints/groups.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
+import { pipelineEndpoints } from './endpoints/pipeline.ts'
 import { queueEndpoints } from './endpoints/queues.ts'
 import { reportEndpoints } from './endpoints/reports.ts'
+import { seriesEndpoints } from './endpoints/series.ts'
+import { sessionEndpoints } from './endpoints/session.ts'
 import { systemEndpoints } from './endpoints/system.ts'
 import { tokenEndpoints } from './endpoints/tokens.ts'
 import { transferEndpoints } from './endpoints/transfer.ts'
+import { viewEndpoints } from './endpoints/views.ts'
+import { workerEndpoints } from './endpoints/workers.ts'
 
 /** All endpoints. A route that is not here does not exist. */
 export const endpoints = {
   ...letterEndpoints,
+  ...viewEndpoints,
   ...captureEndpoints,
   ...transferEndpoints,
   ...groupEndpoints,
   ...bulkEndpoints,
   ...queueEndpoints,
   ...reportEndpoints,
+  ...seriesEndpoints,
+  ...pipelineEndpoints,
   ...tokenEndpoints,
   ...auditEndpoints,
   ...erasureEndpoints,
+  ...eventEndpoints,
+  ...sessionEndpoints,
+  ...workerEndpoints,
   ...systemEndpoints,
 }
 

@@ -18,6 +18,8 @@ export {
   type Scope,
 } from './permissions.ts'
 export type { BulkActionView, BulkResultView } from './schemas/bulk.ts'
+export type { FeedEvent } from './schemas/feed.ts'
 export type { GroupDetailView, GroupView } from './schemas/group.ts'
 export type { LetterView, SummaryView } from './schemas/letter.ts'
 export type { TokenView } from './schemas/token.ts'
+export type { WorkerView } from './schemas/worker.ts'

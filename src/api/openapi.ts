@@ -1,5 +1,13 @@
 import { z } from 'zod'
-import { eventType, hasQuery, linesType, pathKeys, type Endpoint } from './endpoint.ts'
+import {
+  csrfHeader,
+  eventType,
+  hasQuery,
+  linesType,
+  pathKeys,
+  responseType,
+  type Endpoint,
+} from './endpoint.ts'
 import { endpointNames, endpointOf } from './endpoints.ts'
 import { permissionOfAction } from './permissions.ts'
 import { problemSchema, problemType } from './problem.ts'
@@ -27,10 +35,18 @@ export function openApiDocument(version: string): JsonObject {
       description: 'Stores failed work, retries it, and lets people inspect, edit and replay it.',
     },
     components: {
-      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: {
+        token: { type: 'http', scheme: 'bearer', description: 'An API token, or a JWT.' },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: '__Host-redrive',
+          description: `The cookie of createSession: redrive over http. Requests other than GET need the header ${csrfHeader}: 1.`,
+        },
+      },
       schemas: schemas.named,
     },
-    security: [{ token: [] }],
+    security: [{ token: [] }, { session: [] }],
     paths,
   }
 }
@@ -89,7 +105,7 @@ function operationOf(name: string, endpoint: Endpoint, schemas: Schemas): Operat
       [status]: {
         description: 'Success.',
         content: {
-          [endpoint.stream ? linesType : 'application/json']: {
+          [responseType(endpoint)]: {
             schema: schemas.add(endpoint.output, 'output'),
           },
         },

@@ -12,8 +12,21 @@ export const problemSchema = z
     code: z.string(),
     /** Whether the same request can succeed later. */
     retry: z.boolean(),
+    /** The `x-request-id` of the response. The log of the server has it, too. */
+    requestId: z.string().exactOptional(),
   })
   .meta({ id: 'Problem' })
 export type Problem = z.infer<typeof problemSchema>
 
 export const problemType = 'application/problem+json'
+
+/** An error response of the server. */
+export class ProblemError extends Error {
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    super(problem.detail)
+    this.name = 'ProblemError'
+    this.problem = problem
+  }
+}

@@ -8,6 +8,7 @@ import {
   type BulkProgress,
   type PlannedLetter,
 } from '../letter/bulk-action.ts'
+import { inSpan, type SpanDescription } from '../tracing.ts'
 import { decideStep } from './decide.ts'
 import { outcomeByHistory, outcomeOf } from './outcome.ts'
 import { toShown, type ActionRecord, type BulkRecords } from './records.ts'
@@ -106,7 +107,10 @@ export class ActionRun {
         // The ramp is stored first: after a crash the step is not larger than it was.
         if (step.ramp) await this.#write({ ramp: step.ramp })
         this.#hasActed = true
-        return this.#actAndWrite(step.letters)
+        return inSpan(
+          () => stepSpan(this.#action, step.letters),
+          () => this.#actAndWrite(step.letters),
+        )
     }
   }
 
@@ -246,5 +250,14 @@ export class ActionRun {
     }
     if (known.length > 0) await this.#writeLetters(chunk, known)
     return known.length > 0
+  }
+}
+
+/** The span of one step of an action: what it does to some letters. */
+function stepSpan({ id, action }: StoredAction, letters: number): SpanDescription {
+  return {
+    name: `bulk ${action}`,
+    kind: 'internal',
+    attributes: { 'redrive.bulk.id': id, 'redrive.bulk.action': action, 'redrive.items': letters },
   }
 }

@@ -66,9 +66,19 @@ export class Bulk {
     return toShown((await this.#records.load(id)).action)
   }
 
-  async list(limit: number): Promise<BulkAction[]> {
+  async list(limit: number, matches: (action: BulkAction) => boolean): Promise<BulkAction[]> {
     checkLimit(limit, 0)
-    return this.#records.list(limit)
+    return this.#records.list(limit, matches)
+  }
+
+  /** The actions that workers run, or would run if they were not paused or stopped. */
+  async active(): Promise<BulkAction[]> {
+    return this.#records.byIds(await this.#records.activeIds())
+  }
+
+  /** The actions that exist of these. */
+  byIds(ids: readonly string[]): Promise<BulkAction[]> {
+    return this.#records.byIds(ids)
   }
 
   /** Approves a plan that needs a second person. The first approval stays. */

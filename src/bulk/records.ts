@@ -67,10 +67,20 @@ export class BulkRecords {
   }
 
   /** Actions, the newest first. */
-  async list(limit: number): Promise<BulkAction[]> {
+  async list(limit: number, matches: (action: BulkAction) => boolean): Promise<BulkAction[]> {
     const all: BulkAction[] = []
-    for await (const action of this.actions()) all.push(toShown(action))
+    for await (const action of this.actions()) if (matches(action)) all.push(toShown(action))
     return all.toReversed().slice(0, limit)
+  }
+
+  /** The actions that exist of these. */
+  async byIds(ids: readonly string[]): Promise<BulkAction[]> {
+    if (ids.length === 0) return []
+    const records = await this.#records.list(kinds.action, { ids })
+    // An action that this process cannot decrypt is left out.
+    return records
+      .filter(({ value }) => !readSealed(value))
+      .map((one) => toShown(actionOf(one).action))
   }
 
   /** All actions, the oldest first. */

@@ -34,10 +34,18 @@ export function checkConfig(options: ConfigOptions): void {
 /** Keys with URLs, which may contain a password or a token. */
 const urls = /^(store|search|handlers\..*\.(http|mailbox)\.url|mailboxes\..*|notify\..*\.url)$/
 
+/** The settings without the passwords and tokens of URLs. */
+export function hideSettingSecrets(settings: readonly Setting[]): Setting[] {
+  return settings.map(({ value, ...rest }) => ({
+    ...rest,
+    value: typeof value === 'string' && urls.test(rest.key) ? hideSecrets(value) : value,
+  }))
+}
+
 function printConfig({ settings, file, handlers }: Config, asJson: boolean): void {
-  const redacted = settings.map(({ key, value, from }) => ({
+  const redacted = hideSettingSecrets(settings).map(({ key, value, from }) => ({
     key,
-    value: typeof value === 'string' && urls.test(key) ? hideSecrets(value) : value,
+    value,
     from,
   }))
   if (asJson) {

@@ -3,16 +3,15 @@ import { pino } from 'pino'
 import { systemClock } from '../clock/clock.ts'
 import type { Config } from '../config/load.ts'
 import { connect } from '../connect/store.ts'
+import { RedriveError } from '../errors.ts'
 import { logObserver } from '../observers/log.ts'
-import type { Notifier } from '../observers/notify/notifier.ts'
-import { pagerduty } from '../observers/notify/pagerduty.ts'
-import { slack } from '../observers/notify/slack.ts'
-import { webhook } from '../observers/notify/webhook.ts'
+import { PrometheusMetrics } from '../observers/metrics/metrics.ts'
 import type { QueueOptions } from '../options/options.ts'
 import { DeadLetterQueue } from '../queue/queue.ts'
 import type { Handler } from '../redelivery/run.ts'
 import { handlerOf } from '../targets/handlers.ts'
 import { stoppedExit } from './stop-on-signal.ts'
+import { readVersion } from './version.ts'
 
 export interface ConfiguredQueue {
   dlq: DeadLetterQueue
@@ -23,26 +22,51 @@ export interface ConfiguredQueue {
 }
 
 /** A logger that writes JSON lines to stdout. */
-export function createLogger(level: 'info' | 'error' = 'info'): Logger {
+export function createLogger(level: 'info' | 'error' | 'silent' = 'info'): Logger {
   return pino(
     { level, base: { pid: process.pid }, messageKey: 'message' },
     pino.destination({ fd: 1, sync: true }),
   )
 }
 
-/** Opens a queue with the handlers and the notifiers of a configuration. It does not start it. */
+/** The metrics of this process, and the options of a queue that feed them. */
+export function createMetrics(logger: Logger): {
+  metrics: PrometheusMetrics
+  measured: Pick<QueueOptions, 'observers' | 'onStoreCall'>
+} {
+  const metrics = new PrometheusMetrics({
+    version: readVersion(),
+    onError: (error) => logger.error({ error }, 'a scrape could not read all metrics'),
+  })
+  const { observe, countStoreCall: onStoreCall } = metrics
+  return { metrics, measured: { observers: [observe], onStoreCall } }
+}
+
+/** The port of an option such as `--port`. */
+export function readPort(given: string, option: string): number {
+  const port = Number(given)
+  if (/^\d+$/.test(given) && port <= 65_535) return port
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `${option} must be a number from 0 to 65535, got "${given}"`,
+  )
+}
+
+/** Opens a queue with the handlers and the targets of a configuration. It does not start it. */
 export async function openConfiguredQueue(
-  { store: url, options, handlers, notify }: Config,
+  { store: url, options, handlers, notify, server }: Config,
   logger: Logger,
-  extra: QueueOptions = {},
+  { observers = [], ...extra }: QueueOptions = {},
 ): Promise<ConfiguredQueue> {
   await checkStoreOpens(url)
-  const notifiers = createNotifiers(notify)
+  const { publicUrl } = server
   const dlq = await DeadLetterQueue.open(url, {
+    ...(publicUrl === undefined ? {} : { baseUrl: publicUrl }),
     ...options,
     ...extra,
+    notify,
     clock: systemClock,
-    observers: [logObserver(logger), ...notifiers],
+    observers: [logObserver(logger), ...observers],
   })
   const ending = new AbortController()
   const targetHandlers = [...handlers].map(([queue, target]) => {
@@ -52,10 +76,7 @@ export async function openConfiguredQueue(
   })
   const close = async (): Promise<void> => {
     await dlq.close()
-    await Promise.all([
-      ...targetHandlers.map((handler) => handler.close?.()),
-      ...notifiers.map((one) => one.idle()),
-    ])
+    for (const handler of targetHandlers) await handler.close?.()
   }
   return { dlq, abort: () => ending.abort(), close }
 }
@@ -68,14 +89,6 @@ async function checkStoreOpens(url: string): Promise<void> {
   } finally {
     await store.close()
   }
-}
-
-function createNotifiers(targets: Config['notify']): Notifier[] {
-  return [
-    ...(targets.webhook ? [webhook(targets.webhook)] : []),
-    ...(targets.slack ? [slack(targets.slack)] : []),
-    ...(targets.pagerduty ? [pagerduty(targets.pagerduty)] : []),
-  ]
 }
 
 /** The same handler, whose runs are also aborted when the process stops. */

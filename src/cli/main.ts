@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { addAlerts } from './commands/alerts.ts'
 import { addArchive } from './commands/archive.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBacktest } from './commands/backtest.ts'
@@ -30,10 +30,12 @@ import { addShow } from './commands/show.ts'
 import { addStats } from './commands/stats.ts'
 import { addTokens } from './commands/tokens.ts'
 import { addWork } from './commands/work.ts'
+import { addWorkers } from './commands/workers.ts'
 import { RedriveError } from '../errors.ts'
 import { checkOneOf } from '../check/keys.ts'
 import { isSupportedNode, nodeAdvice } from '../backends/sqlite/node-version.ts'
 import { explainError, formatError, explainWriteError } from './error-output.ts'
+import { readVersion } from './version.ts'
 
 const examples = `
 Examples:
@@ -45,10 +47,6 @@ Examples:
 
 The store is sqlite:redrive.db in this folder, unless --store, REDRIVE_STORE or
 redrive.yaml names another one.`
-
-const manifest = JSON.parse(
-  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-) as { version: string }
 
 /**
  * Older versions of Node lack features that stores need, and would fail later with an unclear
@@ -88,7 +86,7 @@ function addHelp(redrive: Command): void {
 function createProgram(): Command {
   const redrive = new Command('redrive')
     .description('Manage dead letters: what failed, why, and what happens next.')
-    .version(manifest.version, '-V, --version', 'print the version')
+    .version(readVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .option('--store <url>', 'URL of the store, such as sqlite:redrive.db')
     .option('--json', 'print JSON')
@@ -113,6 +111,7 @@ function createProgram(): Command {
     addBulk,
     addQueue,
     addBacktest,
+    addAlerts,
     addAudit,
     addDoctor,
     addImport,
@@ -120,6 +119,7 @@ function createProgram(): Command {
     addCopy,
     addServe,
     addWork,
+    addWorkers,
     addPipeline,
     addTokens,
     addKeys,

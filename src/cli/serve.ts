@@ -1,70 +1,116 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
-import { systemClock } from '../clock/clock.ts'
-import { createSecret } from '../clock/secret.ts'
+import { parseDuration } from '../check/units.ts'
+import { sleep, systemClock } from '../clock/clock.ts'
 import { loadConfig, type Config } from '../config/load.ts'
+import type { ServerSettings } from '../config/server.ts'
 import { RedriveError } from '../errors.ts'
+import { logRequests } from '../observers/log.ts'
+import { closeServer } from '../server/close-server.ts'
 import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
-import { callerOf, isSame, Tokens } from '../server/tokens.ts'
-import type { Caller } from '../server/caller.ts'
-import { sourcesOf } from './check-config.ts'
-import { createLogger, openConfiguredQueue, waitForSignal } from './configured-queue.ts'
+import { OneTimeCodes } from '../server/sign-in/one-time-codes.ts'
+import { callerOf, Tokens } from '../server/tokens.ts'
+import type { PipelineAdmin } from '../pipeline/admin.ts'
+import { hideSettingSecrets, sourcesOf } from './check-config.ts'
+import {
+  createLogger,
+  createMetrics,
+  openConfiguredQueue,
+  readPort,
+  waitForSignal,
+} from './configured-queue.ts'
 import { demoOptions } from './demo/demo.ts'
+import { checkDemoStore, demoStore } from './demo/demo-store.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
+import { openPipeline } from './open-pipeline.ts'
 import { stoppedExit } from './stop-on-signal.ts'
+import { readVersion } from './version.ts'
 
 export interface ServeOptions extends ConfigOptions {
   host?: string
   port?: string
   demo?: boolean
+  /** YAML file with the graphs of a pipeline. */
+  pipeline?: string
+  /** URL of the Kafka of the pipeline, if its graphs do not have it. */
+  kafka?: string
+  stopDelay?: string
 }
 
 const defaultHost = '127.0.0.1'
 const defaultPort = 7400
-/** Never the store of REDRIVE_STORE, which may be in production. */
-const demoStore = 'sqlite:.redrive/demo.db'
+const maxStopDelayMs = 600_000
 
 /** Serves until a signal. */
 export async function serve(options: ServeOptions): Promise<void> {
-  const host = options.host ?? defaultHost
-  const port = readPort(options.port)
+  const stopDelayMs = readStopDelay(options.stopDelay)
   const config = configOf(options)
-  // On a terminal, a line for every event would push the address and the token away.
+  const { server: settings } = config
+  const host = options.host ?? settings.host ?? defaultHost
+  const port =
+    options.port === undefined ? (settings.port ?? defaultPort) : readPort(options.port, '--port')
+  // On a terminal, a line for every event would push the address and the token away. In the demo,
+  // failures are no news.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
+  const events = process.stdout.isTTY && options.demo ? createLogger('silent') : logger
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
-  const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
+  const pipeline = await pipelineOf(options)
+  const { metrics, measured } = createMetrics(logger)
+  if (pipeline) metrics.include(() => pipeline.metrics())
+  const { dlq, abort, close } = await openConfiguredQueue(config, events, { ...extra, ...measured })
+  const version = readVersion()
+  dlq.describeProcess({ kind: 'server', version })
   try {
     const tokens = new Tokens({ store: dlq.store, clock: systemClock })
-    const token = await checkAccessTo(host, tokens)
+    const token = await checkAccessTo(host, tokens, settings, options)
+    const codes = new OneTimeCodes(systemClock)
+    const stopping = new AbortController()
     const app = createServer({
       dlq,
       tokens,
+      codes,
       idempotency: new Idempotency(dlq.store, systemClock),
       clock: systemClock,
-      version: readVersion(),
-      ...(token === undefined ? {} : { identify: identifyBy(token) }),
-      onError: (error, route) => logger.error({ error, route }, 'request failed'),
+      version,
+      settings,
+      effectiveSettings: hideSettingSecrets(config.settings),
+      ...(pipeline ? { pipeline } : {}),
+      metrics,
+      stopping: stopping.signal,
+      onAnswer: logRequests(logger),
+      onError: (error, route, requestId) =>
+        logger.error({ err: error, route, requestId }, 'request failed'),
     })
-    const ending = new AbortController()
     const traffic = options.demo ? createTraffic(dlq, systemClock) : undefined
+    if (traffic) await checkDemoStore(dlq.store, traffic.queues, config.store)
     const firstSignal = waitForSignal(abort)
-    const url = await app.listen({ host, port })
+    const url = await app.listen({ host, port }).catch((error: unknown) => {
+      throw explainListenError(error, host, port)
+    })
     dlq.start()
-    const running = traffic?.run(ending.signal)
-    announce({ logger, url, token, store: config.store })
+    const running = traffic?.run(stopping.signal)
+    const page = token === undefined ? url : `${url}/#code=${codes.create(admin)}`
+    announce({ logger, url, page, token, store: config.store })
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
-    ending.abort()
-    await Promise.all([app.close(), running])
+    if (process.stdout.isTTY) process.stdout.write('\nStopping …\n')
+    stopping.abort()
+    const closed = sleep(systemClock, stopDelayMs).then(() => closeServer(app, systemClock))
+    await Promise.all([closed, dlq.stop(), pipeline?.close(), running])
     if (signal === 'SIGINT') process.exitCode = stoppedExit
     logger.info('server stopped')
   } finally {
     await close()
   }
+}
+
+async function pipelineOf({ pipeline, kafka }: ServeOptions): Promise<PipelineAdmin | undefined> {
+  if (pipeline === undefined) return undefined
+  return openPipeline({ option: '--pipeline', file: pipeline, kafka })
 }
 
 /** The demo has a store of its own, unless one is given. */
@@ -81,63 +127,88 @@ function configOf(options: ServeOptions): Config {
   return demo ? { ...config, handlers: new Map() } : config
 }
 
-function readPort(text: string | undefined): number {
-  if (text === undefined) return defaultPort
-  const port = Number(text)
-  if (/^\d+$/.test(text) && port <= 65_535) return port
-  throw new RedriveError('INVALID_INPUT', `--port must be a number from 0 to 65535, got "${text}"`)
+function readStopDelay(text = '0s'): number {
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms <= maxStopDelayMs) return ms
+  throw new RedriveError(
+    'INVALID_INPUT',
+    `--stop-delay must be a duration of at most 10m, such as 5s, got "${text}"`,
+  )
 }
 
 /**
- * Without tokens in the store, a new token for this process, which then must listen on a loopback
- * address.
+ * Without tokens in the store and without an identity provider, a new token for this process, which
+ * then must listen on a loopback address. The demo has such a token even if there are others.
  */
-async function checkAccessTo(host: string, tokens: Tokens): Promise<string | undefined> {
-  if ((await tokens.list()).length > 0) return undefined
-  if (isLoopback(host)) return `rdr_${createSecret(32)}`
+async function checkAccessTo(
+  host: string,
+  tokens: Tokens,
+  { jwt, oidc }: ServerSettings,
+  { demo = false }: ServeOptions,
+): Promise<string | undefined> {
+  const local = isLoopback(host)
+  const isOpen = !jwt && !oidc && (await tokens.list()).length === 0
+  if (local && (isOpen || demo)) return tokens.generate()
+  if (!isOpen) return undefined
   throw new RedriveError(
     'INVALID_CONFIG',
-    `${host} is not a loopback address, and the store has no tokens, so that everybody could use the server: create one with redrive tokens create, or use --host ${defaultHost}`,
+    `${host} is not a loopback address, and the store has no tokens, so that everybody could use the server: create one with redrive tokens create, configure server.oidc or server.jwt, or use --host ${defaultHost}`,
   )
+}
+
+/** Says what to change, if the address is what is wrong. */
+function explainListenError(error: unknown, host: string, port: number): unknown {
+  const { code } = error as NodeJS.ErrnoException
+  const other = port < 65_535 ? port + 1 : defaultPort
+  const reasons: { [code: string]: string } = {
+    EADDRINUSE: `port ${port} of ${host} is in use: stop the program that listens there, or use another port, such as --port ${other}`,
+    EACCES: `this user may not listen on port ${port}: use a port above 1023, such as --port ${defaultPort}`,
+    EADDRNOTAVAIL: `${host} is not an address of this machine: use --host ${defaultHost}, or --host 0.0.0.0 for all addresses`,
+    ENOTFOUND: `${host} is not a known host name: use an address, such as --host ${defaultHost}`,
+  }
+  const reason = reasons[code ?? '']
+  return reason === undefined ? error : new RedriveError('INVALID_CONFIG', reason, { cause: error })
 }
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-function identifyBy(token: string): (given: string) => Caller | undefined {
-  const admin = callerOf({ name: 'admin', role: 'admin' })
-  return (given) => (isSame(given, token) ? admin : undefined)
-}
+/** Who has the generated token. */
+const admin = callerOf({ name: 'admin', role: 'admin' })
 
+/** The log never has a secret: the address of the page and the token go to standard error. */
 function announce({
   logger,
   url,
+  page,
   token,
   store,
 }: {
   logger: Logger
   url: string
+  /** The address of the web page, which signs in a browser if it has a code. */
+  page: string
   token: string | undefined
   store: string
 }): void {
-  if (!process.stdout.isTTY || token === undefined) {
-    logger.info({ url, store: hideSecrets(store) }, 'server started')
-    if (token !== undefined) process.stderr.write(`The token of this server: ${token}\n`)
-    return
-  }
-  process.stdout.write(
+  if (!process.stdout.isTTY) logger.info({ url, store: hideSecrets(store) }, 'server started')
+  else process.stdout.write(`\nRedrive serves ${hideSecrets(store)}\n`)
+  if (token === undefined && !process.stdout.isTTY) return
+  process.stderr.write(
     [
-      `Redrive serves ${hideSecrets(store)} at ${url}`,
-      `The token of this server, valid until it stops: ${token}`,
-      `Try it:  curl -H 'Authorization: Bearer ${token}' ${url}/api/letters`,
-      'Press Ctrl-C to stop.',
+      '',
+      `  Open:   ${page}`,
+      ...(token === undefined
+        ? []
+        : [
+            '          The address signs in one browser within 10 minutes.',
+            `  Token:  ${token}`,
+            '          For programs, and for other browsers, until the server stops.',
+          ]),
+      '  Stop:   Ctrl-C',
+      '',
       '',
     ].join('\n'),
   )
-}
-
-function readVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { version: string }).version
 }

@@ -1,15 +1,30 @@
 import { loadConfig, type Config } from '../config/load.ts'
 import { RedriveError } from '../errors.ts'
 import { sourcesOf } from './check-config.ts'
-import { createLogger, openConfiguredQueue, waitForSignal } from './configured-queue.ts'
+import { startMetricsServer, type MetricsServer } from '../observers/metrics/metrics-server.ts'
+import {
+  createLogger,
+  createMetrics,
+  openConfiguredQueue,
+  readPort,
+  waitForSignal,
+} from './configured-queue.ts'
 import { hideSecrets, type ConfigOptions } from './open.ts'
 import { stoppedExit } from './stop-on-signal.ts'
+import { readVersion } from './version.ts'
+
+export interface WorkerOptions extends ConfigOptions {
+  metricsPort?: string
+  metricsHost?: string
+}
 
 /** Redelivers with the configured handlers until a signal, or prints why there is nothing to do. */
-export async function runWorker(options: ConfigOptions): Promise<void> {
+export async function runWorker(options: WorkerOptions): Promise<void> {
+  const { metricsPort, metricsHost } = options
+  const port = metricsPort === undefined ? undefined : readPort(metricsPort, '--metrics-port')
   const config = loadConfig(sourcesOf(options))
   const disabledBy = findDisablingSetting(config)
-  if (disabledBy === undefined) return run(requireHandlers(config))
+  if (disabledBy === undefined) return run(requireHandlers(config), port, metricsHost)
   process.stdout.write(`${disabledBy}: nothing to do\n`)
 }
 
@@ -35,16 +50,34 @@ function requireHandlers(config: Config): Config {
   return config
 }
 
-async function run(config: Config): Promise<void> {
+async function run(
+  config: Config,
+  metricsPort: number | undefined,
+  metricsHost: string | undefined,
+): Promise<void> {
   const logger = createLogger()
-  const { dlq, abort, close } = await openConfiguredQueue(config, logger)
+  const { metrics, measured } = createMetrics(logger)
+  const extra = metricsPort === undefined ? {} : measured
+  const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
+  dlq.describeProcess({ kind: 'worker', version: readVersion() })
   const firstSignal = waitForSignal(abort)
-  dlq.start()
-  const queues = [...config.handlers.keys()]
-  logger.info({ store: hideSecrets(config.store), queues }, 'worker started')
-  const signal = await firstSignal
-  logger.info({ signal }, 'worker is stopping: waiting for running handlers')
-  await close()
+  const text = (): Promise<string> => metrics.watch(dlq).text()
+  let server: MetricsServer | undefined
+  try {
+    if (metricsPort !== undefined) {
+      const host = metricsHost === undefined ? {} : { host: metricsHost }
+      server = await startMetricsServer({ port: metricsPort, text, ...host })
+    }
+    dlq.start()
+    const queues = [...config.handlers.keys()]
+    const served = server ? { metricsPort: server.port } : {}
+    logger.info({ store: hideSecrets(config.store), queues, ...served }, 'worker started')
+    const signal = await firstSignal
+    logger.info({ signal }, 'worker is stopping: waiting for running handlers')
+    if (signal === 'SIGINT') process.exitCode = stoppedExit
+  } finally {
+    await server?.close()
+    await close()
+  }
   logger.info('worker stopped')
-  if (signal === 'SIGINT') process.exitCode = stoppedExit
 }

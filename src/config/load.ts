@@ -1,3 +1,4 @@
+import type { Target } from '../observers/notify/target.ts'
 import { parsePolicy } from '../policy/backoff.ts'
 import type { QueueOptions } from '../options/options.ts'
 import { findFixWithoutVersion, needsVersion } from '../options/repair-shape.ts'
@@ -11,15 +12,9 @@ import { invalidConfig, problemsOf } from './problems.ts'
 import { readTextFile } from './read-file.ts'
 import { configSchema, type ConfigData } from './schema.ts'
 import { Secrets } from './secrets.ts'
+import { serverOf, type ServerSettings } from './server.ts'
 import { settingsOf, defaultStore, type Setting } from './settings.ts'
-import {
-  encryptionOf,
-  mailboxesOf,
-  notifyOf,
-  targetsOf,
-  type HandlerTarget,
-  type NotifyTargets,
-} from './targets.ts'
+import { encryptionOf, mailboxesOf, notifyOf, targetsOf, type HandlerTarget } from './targets.ts'
 import { workflowOf } from './workflow.ts'
 import { readYaml } from './yaml.ts'
 
@@ -49,8 +44,10 @@ export interface Config {
   options: QueueOptions
   /** How letters are redelivered, by queue. */
   handlers: ReadonlyMap<string, HandlerTarget>
-  /** Where alerts go. */
-  notify: NotifyTargets
+  /** Where alerts are sent, by name. */
+  notify: Readonly<Record<string, Target>>
+  /** How `redrive serve` listens, and who may sign in. */
+  server: ServerSettings
   /** Every effective value and its origin, without secrets. */
   settings: readonly Setting[]
   /** The file that was read, if one was. */
@@ -95,6 +92,7 @@ export function examineConfig(
   const notify = notifyOf(parsed.data.notify, secrets)
   const mailboxes = mailboxesOf(parsed.data.mailboxes, secrets)
   const encryption = encryptionOf(parsed.data.encryption, secrets)
+  const server = serverOf(parsed.data.server, secrets)
   const store = parsed.data.store ?? defaultStore
   problems.push(...workflow.problems)
   const unversioned = findFixWithoutVersion(parsed.data)
@@ -112,6 +110,7 @@ export function examineConfig(
     options,
     handlers,
     notify,
+    server,
     settings: settingsOf(parsed.data, layer, workflow),
   }
   return { config: file.name === undefined ? config : { ...config, file: file.name } }
@@ -156,7 +155,7 @@ function fromFile(file: string | undefined, env: Environment, read: ReadFile): F
   return { ...found, layer: empty, problems: [...problems, problem] }
 }
 
-const nonOptionKeys = ['store', 'handlers', 'mailboxes', 'notify', 'encryption']
+const nonOptionKeys = ['store', 'handlers', 'mailboxes', 'notify', 'encryption', 'server']
 
 /** The keys that are options of a queue, with every backoff as a full policy. */
 function optionsOf(data: ConfigData): QueueOptions {

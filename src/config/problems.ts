@@ -7,7 +7,7 @@ import { configNode, isSecret } from './json-schema.ts'
 import { originOf, problemAt, type Layer, type Problem } from './layer.ts'
 
 /** Options that only code can give. */
-const codeOptions = new Set(['backoffs', 'transforms', 'observers', 'clock'])
+const codeOptions = new Set(['backoffs', 'transforms', 'observers', 'onStoreCall', 'clock'])
 
 /**
  * The problems of a configuration: the key, where its value comes from, what is allowed and what

@@ -3,8 +3,11 @@ import { categories, recoverabilities, severities } from '../letter/letter.ts'
 import { targetProblem } from '../targets/http.ts'
 import { templates } from '../policy/templates.ts'
 import { keyIdPattern } from '../check/encryption-keys.ts'
+import { serverSchema } from './server-schema.ts'
 import { fingerprintRule } from '../options/fingerprint-rule.ts'
 import { redactOption } from '../options/redact-shape.ts'
+import { notify } from './notify-schema.ts'
+import { secret } from './secret-schema.ts'
 import {
   durationMs,
   mailboxName,
@@ -17,6 +20,7 @@ import {
 const {
   backoffs: _backoffs,
   transforms: _transforms,
+  onStoreCall: _onStoreCall,
   observers: _observers,
   clock: _clock,
   rules: rulesOption,
@@ -26,6 +30,7 @@ const {
   templates: _templates,
   queues: queuesOption,
   mailboxes: _mailboxes,
+  notify: _notify,
   encryption: encryptionOption,
   redact: _redact,
   ...data
@@ -133,17 +138,6 @@ const rule = z.strictObject({
   priority: data.priority.describe('Priority of such letters.'),
 })
 
-/** Where a secret is read from. The configuration file itself never contains one. */
-const secret = z.union([
-  z.strictObject({
-    env: z
-      .string()
-      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
-      .describe('Name of an environment variable.'),
-  }),
-  z.strictObject({ file: z.string().min(1).describe('Path of a file.') }),
-])
-
 const http = z
   .strictObject({
     url: z
@@ -226,38 +220,6 @@ const handler = z
     when: ({ issues }) => issues.length === 0,
   })
 
-const url = z
-  .string()
-  .min(1)
-  .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), {
-    error: 'must begin with https:// or http://',
-  })
-  .meta({ format: 'uri' })
-const hidden = (description: string) => secret.meta({ description, writeOnly: true })
-
-const notify = z.strictObject({
-  webhook: z
-    .strictObject({
-      url: url.describe('URL that alerts are posted to.'),
-      secret: hidden(
-        'Key that requests are signed with: { env: NAME } or { file: PATH }.',
-      ).optional(),
-    })
-    .optional()
-    .describe('Posts each alert as JSON.'),
-  slack: z
-    .strictObject({ url: hidden('URL of the incoming webhook: { env: NAME } or { file: PATH }.') })
-    .optional()
-    .describe('Posts each alert to a Slack channel.'),
-  pagerduty: z
-    .strictObject({
-      routingKey: hidden('Routing key of the integration: { env: NAME } or { file: PATH }.'),
-      url: url.optional().describe('URL of the events API. Default: that of PagerDuty.'),
-    })
-    .optional()
-    .describe('Opens an incident for each alert, and resolves it when the alert clears.'),
-})
-
 const encryption = z.strictObject({
   current: z
     .string()
@@ -316,7 +278,7 @@ export const configSchema = z.strictObject({
     .record(z.string().regex(/^\P{Cc}{1,200}$/u), handler)
     .optional()
     .describe('How redrive work runs the letters of each queue.'),
-  notify: notify.optional().describe('Where redrive work sends alerts.'),
+  notify: notify.optional().describe('Where redrive work and redrive serve send alerts, by name.'),
   maxRetries,
   backoff,
   redact,
@@ -346,6 +308,9 @@ export const configSchema = z.strictObject({
     .max(1000)
     .optional()
     .describe('Names of built-in rules for common failure patterns, tried after rules.'),
+  server: serverSchema(secret)
+    .optional()
+    .describe('How redrive serve listens, and who may sign in.'),
   ...workflowShape,
 })
 

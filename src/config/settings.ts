@@ -18,7 +18,7 @@ export interface Setting {
 export const defaultStore = 'sqlite:redrive.db'
 
 const allDefaults: Readonly<Record<string, unknown>> = { store: defaultStore, ...defaults }
-const codeOptions = ['backoffs', 'transforms', 'observers']
+const codeOptions = ['backoffs', 'transforms', 'observers', 'onStoreCall']
 
 /**
  * Every effective value: given ones, those that follow from dlq_ keys, then the defaults. Secrets

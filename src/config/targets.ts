@@ -2,6 +2,12 @@ import type { CommandTarget } from '../targets/command.ts'
 import { targetProblem, type HttpTarget } from '../targets/http.ts'
 import type { MailboxTarget } from '../targets/mailbox.ts'
 import { keyForm, parseKey, type ConfiguredKeys } from '../check/encryption-keys.ts'
+import { withoutUndefined } from '../check/keys.ts'
+import { email } from '../observers/notify/email.ts'
+import { pagerduty } from '../observers/notify/pagerduty.ts'
+import { slack } from '../observers/notify/slack.ts'
+import type { Target } from '../observers/notify/target.ts'
+import { webhook } from '../observers/notify/webhook.ts'
 import type { ConfigData } from './schema.ts'
 import type { Path } from './layer.ts'
 import type { GivenSecret, Secrets } from './secrets.ts'
@@ -71,30 +77,53 @@ function mailboxUrlOf(url: string | GivenSecret, path: Path, secrets: Secrets): 
   return revealed
 }
 
-/** Where alerts are sent, with secrets filled in. */
-export interface NotifyTargets {
-  webhook?: { url: string; secret?: string }
-  slack?: { url: string }
-  pagerduty?: { routingKey: string; url?: string }
-}
+type NotifyData = NonNullable<ConfigData['notify']>[string]
 
+/** Where alerts are sent, by name. Targets with a problem are left out. */
 export function notifyOf(
-  { webhook, slack, pagerduty }: NonNullable<ConfigData['notify']> = {},
+  given: ConfigData['notify'] = {},
   secrets: Secrets,
-): NotifyTargets {
-  const targets: NotifyTargets = {}
-  if (webhook) {
-    targets.webhook = { url: webhook.url }
-    if (webhook.secret)
-      targets.webhook.secret = secrets.reveal(webhook.secret, ['notify', 'webhook', 'secret'])
-  }
-  if (slack) targets.slack = { url: secrets.reveal(slack.url, ['notify', 'slack', 'url']) }
-  if (pagerduty) {
-    const path = ['notify', 'pagerduty', 'routingKey']
-    targets.pagerduty = { routingKey: secrets.reveal(pagerduty.routingKey, path) }
-    if (pagerduty.url !== undefined) targets.pagerduty.url = pagerduty.url
+): Record<string, Target> {
+  const targets: Record<string, Target> = {}
+  for (const [name, data] of Object.entries(given)) {
+    const path = ['notify', name]
+    const problems = secrets.problems.length
+    const create = targetOf(data, path, secrets)
+    if (secrets.problems.length > problems) continue
+    try {
+      targets[name] = create()
+    } catch (error) {
+      secrets.reject(path, (error as Error).message)
+    }
   }
   return targets
+}
+
+function targetOf(data: NotifyData, path: Path, secrets: Secrets): () => Target {
+  const { webhook: hook, slack: chat, pagerduty: pager, email: mail, ...all } = data
+  const common = withoutUndefined(all)
+  if (hook) {
+    const at = [...path, 'webhook']
+    const { secret, headers = {}, ...rest } = withoutUndefined(hook)
+    const keys = [secret ?? []].flat().map((one) => secrets.reveal(one, [...at, 'secret']))
+    const revealed = Object.entries(headers).map(([key, value]) => [
+      key,
+      typeof value === 'string' ? value : secrets.reveal(value, [...at, 'headers', key]),
+    ])
+    const own = { secret: keys, headers: Object.fromEntries(revealed) as Record<string, string> }
+    return () => webhook({ ...common, ...rest, ...own })
+  }
+  if (chat) {
+    const url = secrets.reveal(chat.url, [...path, 'slack', 'url'])
+    return () => slack({ ...common, ...withoutUndefined(chat), url })
+  }
+  if (pager) {
+    const routingKey = secrets.reveal(pager.routingKey, [...path, 'pagerduty', 'routingKey'])
+    const own = withoutUndefined(pager)
+    return () => pagerduty({ ...common, ...own, routingKey })
+  }
+  const url = secrets.reveal(mail!.url, [...path, 'email', 'url'])
+  return () => email({ ...common, ...withoutUndefined(mail!), url })
 }
 
 /** The keys, except those whose secret is missing. Undefined: none are configured. */

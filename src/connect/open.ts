@@ -1,5 +1,12 @@
 import type { Clock } from '../clock/clock.ts'
-import { connect, spoolPathOf, withEncryption, withSearch, withSpool } from './store.ts'
+import {
+  connect,
+  spoolPathOf,
+  withEncryption,
+  withMeasures,
+  withSearch,
+  withSpool,
+} from './store.ts'
 import type { KeyMethods } from '../stores/encrypted/encrypted.ts'
 import { RedriveError } from '../errors.ts'
 import type { ObserverHub } from '../observer.ts'
@@ -26,7 +33,10 @@ export async function openStore(
       `store must be a URL such as sqlite:redrive.db, or a store of a driver, got ${store === null ? 'null' : typeof store}`,
     )
   const url = typeof store === 'string' ? store : undefined
-  const kept = typeof store === 'string' ? await connect(store, clock) : store
+  const driver = typeof store === 'string' ? await connect(store, clock) : store
+  const { onStoreCall } = settings
+  // Below the index, the spool and the encryption: the calls of the database are measured.
+  const kept = onStoreCall ? await withMeasures(driver, { clock, onCall: onStoreCall }) : driver
   const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept
   const spooled = await openSpool(searched, url, settings, clock, hub)
   // Above the index and the spool: neither gets more than the store.

@@ -7,6 +7,7 @@ import type { KeyProvider } from '../check/encryption-keys.ts'
 import type { Store } from '../store.ts'
 import type { FollowedStore } from '../stores/opensearch/opensearch.ts'
 import type { KeyMethods } from '../stores/encrypted/encrypted.ts'
+import type { InstrumentedOptions } from '../stores/instrumented/instrumented.ts'
 import type { FolderContents } from '../stores/spool/folder.ts'
 import type { SpooledStore, SpoolOptions } from '../stores/spool/spool.ts'
 import { queryOf, sqliteFileOf, urlSettings } from '../backends/url.ts'
@@ -115,6 +116,12 @@ export async function withSpool(store: Store, options: SpoolOptions): Promise<Sp
   await needing('node:sqlite', () => import('node:sqlite'), 'spool')
   const { addSpool } = await import('../stores/spool/spool.ts')
   return addSpool(store, options)
+}
+
+/** Measures every call of a store. */
+export async function withMeasures(store: Store, options: InstrumentedOptions): Promise<Store> {
+  const { instrumentedStore } = await import('../stores/instrumented/instrumented.ts')
+  return instrumentedStore(store, options)
 }
 
 /** Encrypts payloads and headers before they reach the store, its index and its spool. */

@@ -1,6 +1,7 @@
 // Groups as records, so that every store supports them.
 import { RedriveError } from '../errors.ts'
 import type { Json } from '../letter/letter.ts'
+import { toMs } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 import { untouched, type GroupState } from './life-cycle.ts'
 import { mergeSeen, readSeen, writeSeen, type Seen } from './seen.ts'
@@ -10,11 +11,18 @@ const kinds = {
   state: 'group',
   /** What is known about the failures of a fingerprint. */
   seen: 'group-seen',
+  /** Fingerprints that were first seen within a day. */
+  fresh: 'group-new',
 } as const
 
 /** Attempts of a change when the record keeps changing concurrently. */
 const maxAttempts = 20
 const seenPerPage = 1000
+/** Maximum number of new groups that are read at once. */
+const maxNewGroups = 1000
+
+/** How long a group counts as new. */
+export const maxNewMs = 86_400_000
 
 export interface StateChange {
   before: GroupState
@@ -72,12 +80,26 @@ export class GroupRecords {
     }
   }
 
+  /** Groups that were first seen within a day, and when. Reads at most 1,000. */
+  async newGroups(nowMs: number): Promise<Map<string, number>> {
+    const { records } = this.#store
+    const groups = new Map<string, number>()
+    for (const { id, value } of await records.list(kinds.fresh, { limit: maxNewGroups })) {
+      const firstMs = typeof value === 'number' ? value : 0
+      if (nowMs - firstMs <= maxNewMs) groups.set(id, firstMs)
+      else await records.remove(kinds.fresh, id)
+    }
+    return groups
+  }
+
   /** Adds further failures. Returns what is known then. */
   async addSeen(fingerprint: string, fresh: Seen): Promise<Seen> {
     const { records } = this.#store
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const record = await records.get(kinds.seen, fingerprint)
       const all = record ? mergeSeen(readSeen(record.value), fresh) : fresh
+      // Before the failures are written, so that a crash in between loses no new group.
+      if (!record) await records.put(kinds.fresh, fingerprint, toMs(fresh.firstAt), 0)
       const result = await records.put(
         kinds.seen,
         fingerprint,
@@ -94,6 +116,7 @@ export class GroupRecords {
 
   async removeSeen(fingerprint: string): Promise<void> {
     await this.#store.records.remove(kinds.seen, fingerprint)
+    await this.#store.records.remove(kinds.fresh, fingerprint)
   }
 }
 

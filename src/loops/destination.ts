@@ -8,6 +8,7 @@ import type { State } from '../letter/letter.ts'
 import { hasMethods } from '../letter/reading.ts'
 import type { Mailbox } from '../mailbox.ts'
 import { bounded, maxVisibilitySeconds } from '../backends/bounds.ts'
+import { letterQueueName } from '../observers/metrics/handled-letter.ts'
 import type { Store } from '../store.ts'
 import {
   checkOptions,
@@ -155,11 +156,6 @@ export function letterDestination(
     },
     ...(store ? { depth: (mailbox: string) => measureLetters(store, queue ?? mailbox) } : {}),
   }
-}
-
-/** The name of a queue of letters, in places where a mailbox may appear too. */
-export function letterQueueName(queue: string): string {
-  return `letters of ${queue}`
 }
 
 async function measureLetters(

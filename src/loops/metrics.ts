@@ -1,15 +1,7 @@
-import type { DeadLetter } from '../letter/letter.ts'
-import { toMs } from '../letter/time.ts'
 import type { RedriveEvent } from '../observer.ts'
-import { letterQueueName } from './destination.ts'
+import { handledLetterOf, letterQueueName } from '../observers/metrics/handled-letter.ts'
+import type { Metric } from '../observers/metrics/metric.ts'
 import type { LoopEvent } from './events.ts'
-
-export interface Metric {
-  name: string
-  kind: 'counter' | 'gauge' | 'histogram'
-  value: number
-  tags: Record<string, string>
-}
 
 /**
  * The metrics of an event, for mailboxes and dead letter queues. Accepts events of loops, and of a
@@ -47,11 +39,9 @@ export function metricsOf(event: LoopEvent | RedriveEvent): Metric[] {
     case 'depth':
       return depthMetrics(event)
     case 'resolved':
-      return handledLetter(event.letter, 'processed', event.durationMs)
     case 'removed':
-      return event.letter && isOpen(event.letter) ? handledLetter(event.letter, 'discarded') : []
     case 'changed':
-      return changeMetrics(event)
+      return letterMetrics(event)
     default:
       return []
   }
@@ -102,31 +92,19 @@ function depthMetrics({
   ]
 }
 
-/** Decisions on letters that have no event of their own. */
-function changeMetrics({ letter, change }: Extract<RedriveEvent, { type: 'changed' }>): Metric[] {
-  if (change.action === 'replay' && letter.state === 'resolved')
-    return handledLetter(letter, 'replayed')
-  if (change.action !== 'review') return []
-  if (letter.state === 'archived') return handledLetter(letter, 'discarded')
-  return letter.state === 'resolved' ? handledLetter(letter, 'processed') : []
-}
-
 /** Letters of other sources are not part of the metrics of mailboxes. */
-function handledLetter(letter: DeadLetter, action: string, durationMs?: number): Metric[] {
-  const { source, queue, failure, updatedAt, deadLetteredAt } = letter
+function letterMetrics(event: RedriveEvent): Metric[] {
+  const handled = handledLetterOf(event)
+  if (!handled) return []
+  const { letter, ...handling } = handled
+  const { source, queue, failure } = letter
   if (source.kind !== 'mailbox') return []
   return handlingMetrics({
+    ...handling,
     dlq: letterQueueName(queue),
     source: source.mailbox,
-    action,
     errorType: failure.name,
-    ageSeconds: Math.max(0, (toMs(updatedAt) - toMs(deadLetteredAt)) / 1000),
-    ...(durationMs === undefined ? {} : { durationMs }),
   })
-}
-
-function isOpen({ state }: DeadLetter): boolean {
-  return state !== 'resolved' && state !== 'archived'
 }
 
 function counter(name: string, tags: Record<string, string>): Metric {

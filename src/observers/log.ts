@@ -4,6 +4,7 @@ import { toFailure } from '../letter/failure.ts'
 import type { DeadLetter } from '../letter/letter.ts'
 import { escapeHidden } from '../letter/payload-view.ts'
 import type { EventOf, Observer, RedriveEvent } from '../observer.ts'
+import { traceIdOf } from '../tracing.ts'
 
 type Level = 'debug' | 'info' | 'warn' | 'error'
 
@@ -50,6 +51,51 @@ export function toLogString(text: string): string {
 export function logObserver(logger: Logger | LoggerLike): Observer {
   const write = logWith<RedriveEvent>('logObserver', logger, lineOf)
   return Object.assign(write, { leavesProcess: true })
+}
+
+/** A request that was answered. */
+export interface LoggedRequest {
+  requestId: string
+  method: string
+  /** The path with the names of its keys, such as `/api/letters/{id}`. */
+  route: string
+  status: number
+  durationMs: number
+  caller?: string
+  traceparent?: string
+}
+
+/** Routes that probes and scrapes call every few seconds. */
+const frequentRoutes: ReadonlySet<string> = new Set(['/livez', '/readyz', '/metrics'])
+
+/**
+ * Returns a function that writes every request as one structured line. A line never contains a
+ * query, a body or a header, except for the id of the request and of its trace.
+ */
+export function logRequests(logger: Logger | LoggerLike): (request: LoggedRequest) => void {
+  const write = logWith<LoggedRequest & { type: 'request' }>('logRequests', logger, requestLine)
+  return (request) => write({ ...request, type: 'request' })
+}
+
+function requestLine(request: LoggedRequest): LogLine {
+  const { requestId, method, route, status, durationMs, caller, traceparent } = request
+  const isQuiet = frequentRoutes.has(route) && status < 400
+  return {
+    level: status >= 500 ? 'error' : isQuiet ? 'debug' : 'info',
+    message: 'request',
+    requestId,
+    method,
+    route,
+    status,
+    durationMs: Math.round(durationMs * 10) / 10,
+    ...(caller === undefined ? {} : { caller: toLogString(caller) }),
+    ...traceOf(traceparent),
+  }
+}
+
+function traceOf(traceparent: string | undefined): { traceId?: string } {
+  const traceId = traceIdOf(traceparent)
+  return traceId === undefined ? {} : { traceId }
 }
 
 function lineOf(event: RedriveEvent): LogLine {
@@ -253,6 +299,7 @@ function about(letter: DeadLetter): Record<string, unknown> {
     ...(reason === undefined ? {} : { reason }),
     ...(retryAt === undefined ? {} : { retryAt }),
     ...(lease === undefined ? {} : { worker: toLogString(lease.worker) }),
+    ...traceOf(letter.traceparent),
   }
 }
 

@@ -8,6 +8,7 @@ import type { JsonSchema } from '../check/payload-schema.ts'
 import type { ReplaySafety } from '../letter/replay-safety.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
+import type { StoreCall } from '../store.ts'
 import {
   provideKeys,
   isKeyProvider,
@@ -16,7 +17,8 @@ import {
 } from '../check/encryption-keys.ts'
 import { findFixWithoutVersion, needsVersion, type FixOptions } from './repair-shape.ts'
 import { optionsShape, policyShape } from './schema.ts'
-import { defaultAlertRules, type AlertRule } from '../policy/alerts.ts'
+import type { Target } from '../observers/notify/target.ts'
+import { defaultAlertRules, type AlertRule } from '../policy/alert-rule.ts'
 import type { Rule } from '../policy/classify.ts'
 import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import type { RedactOptions } from '../policy/redaction/redaction.ts'
@@ -187,12 +189,21 @@ export interface QueueOptions extends QueuePolicy {
   alerts?: readonly AlertRule[] | false
   /** How often to evaluate the alert rules. Default: 1 min. */
   alertEveryMs?: number
+  /** Where alerts are sent, by name: `{ team: slack({ url }) }`. Default: nowhere. */
+  notify?: Readonly<Record<string, Target>>
+  /** URL of the server for people, for links in notifications. */
+  baseUrl?: string
   /** Backoff functions by name, for the policy `custom(name)`. */
   backoffs?: Record<string, (retry: number, failure: Failure) => number>
   /** Functions for bulk edits, by name: they get the payload of a letter and return the new one. */
   transforms?: Record<string, Transform>
   /** Observers that receive every event. `dlq.on` adds more. */
   observers?: readonly Observer[]
+  /**
+   * Gets every call of the store after it has ended: its method, duration, number of items and
+   * error code. Calls within a span of OpenTelemetry then have spans of their own.
+   */
+  onStoreCall?: (call: StoreCall) => void
   /** Name of this process in leases and history. Default: a random name. */
   worker?: string
   /** The program that captures, as stored in letters next to its process id. */
@@ -227,6 +238,8 @@ type Unset =
   | 'spoolPath'
   | 'search'
   | 'encryption'
+  | 'onStoreCall'
+  | 'baseUrl'
 
 /** Options with every default filled in. */
 export type Settings = Required<Omit<QueueOptions, Unset | 'clock' | 'worker'>> &
@@ -270,6 +283,7 @@ export const defaults = {
   fingerprints: [],
   alerts: defaultAlertRules,
   alertEveryMs: 60_000,
+  notify: {},
   backoffs: {},
   transforms: {},
   observers: [],

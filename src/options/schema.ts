@@ -14,10 +14,12 @@ import type { Transform } from '../letter/bulk-action.ts'
 import { functionSchema } from '../check/issues.ts'
 import type { Mailbox, MailboxResolver } from '../mailbox.ts'
 import type { Observer } from '../observer.ts'
+import type { StoreCall } from '../store.ts'
 import { longestMs, parsePolicy } from '../policy/backoff.ts'
 import { encryption } from './encryption.ts'
 import { fingerprintRule } from './fingerprint-rule.ts'
-import { redactOption } from './redact-shape.ts'
+import { redactOption, subjectOption } from './redact-shape.ts'
+import { notifyShape } from './notify-shape.ts'
 import { repairShape } from './repair-shape.ts'
 
 /** A duration that may be 0. */
@@ -214,12 +216,7 @@ export const policyShape = {
       'Name of the service that the handler calls. Queues with the same name share its limits.',
     ),
   redact: redactOption(z.union([z.string().min(1), z.instanceof(RegExp)])),
-  subject: z
-    .string()
-    .max(1000)
-    .regex(/^(payload|metadata)(\.[^.]+)+$/, 'must be a path such as payload.user.id')
-    .optional()
-    .describe('Where the data subject of a letter is named, such as payload.user.id.'),
+  subject: subjectOption,
   ...repairShape,
   ...flowControlShape,
 }
@@ -362,7 +359,7 @@ export const optionsShape = {
     .union([z.literal(false), alertRulesSchema])
     .optional()
     .describe(
-      'Alert rules, in place of the built-in ones (nearly full, many exhausted, retries fail). false: no alerts.',
+      'Alert rules, in place of the built-in ones (nearly full, many exhausted, retries fail, group regressed). false: no alerts.',
     ),
   alertEveryMs: z
     .number()
@@ -370,11 +367,13 @@ export const optionsShape = {
     .max(86_400_000)
     .optional()
     .describe('How often to evaluate the alert rules.'),
+  ...notifyShape,
   backoffs: z
     .record(z.string(), functionSchema<(retry: number, failure: Failure) => number>())
     .optional(),
   transforms: z.record(z.string().min(1), functionSchema<Transform>()).optional(),
   observers: z.array(functionSchema<Observer>()).optional(),
+  onStoreCall: functionSchema<(call: StoreCall) => void>().optional(),
   worker: z
     .string()
     .min(1)

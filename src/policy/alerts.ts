@@ -1,121 +1,69 @@
-import { toTimestamp, type Timestamp } from '../letter/time.ts'
+import { toTimestamp } from '../letter/time.ts'
+import type { Alert, AlertCondition, AlertRule, Threshold } from './alert-rule.ts'
+import type {
+  Check,
+  GroupMeasures,
+  Measured,
+  Measures,
+  QueueMeasures,
+  Runs,
+  Standing,
+} from './alert-measures.ts'
+import { describeCleared, describeRaised } from './alert-summary.ts'
+import { observe, silenceLimitMs, silentMs } from './silence.ts'
 
-/** The metrics of alert rules. */
-export const alertMetrics = [
-  /** Used share of `maxItems`, from 0 to 1. Not evaluated without a limit. */
-  'utilisation',
-  /** Number of letters in this state. */
-  'exhausted',
-  'parked',
-  'pending',
-  /** Share of successful runs since the last evaluation of the rule. */
-  'success-rate',
-] as const
-type AlertMetric = (typeof alertMetrics)[number] | 'breaker-open'
+/** Raised alerts of one rule about groups. One further alert tells the number of other groups. */
+export const maxGroupAlerts = 50
 
-type AlertSeverity = 'warning' | 'critical'
-
-/** Exclusive: a value equal to the threshold raises no alert. */
-type Threshold = { above: number; below?: never } | { below: number; above?: never }
-
-/** A rule that raises an alert. */
-export interface AlertRule {
-  /** Name of the alert in the store. All processes on a store share the alert of a name. */
-  name: string
-  when: { metric: AlertMetric } & Threshold
-  /** Limits the rule to one queue. Default: all queues together. */
-  queue?: string
-  /** How long the condition must hold. Default: 0. */
-  forMs?: number
-  /** Minimum number of runs for a rate; fewer runs count next time. Default: 20. */
-  minRuns?: number
-  severity: AlertSeverity
-  /** Advice for people. */
-  hint?: string
+/**
+ * The checks of the rules: one for each rule, and for rules about groups and queues one for each
+ * group and queue. If two have the same name, the first one counts.
+ */
+export function checksOf(
+  rules: readonly AlertRule[],
+  measures: Measures,
+  standing: ReadonlyMap<string, Standing>,
+): Check[] {
+  const names = new Set<string>()
+  return [...rules]
+    .toSorted((a, b) => Number(isPerCause(a)) - Number(isPerCause(b)))
+    .flatMap((rule) => (isPerCause(rule) ? checksPerCause(rule, measures, standing) : [rule]))
+    .filter(({ name }) => !names.has(name) && names.add(name))
 }
 
-/** A raised alert. Each rule has at most one, regardless of the number of letters. */
-export interface Alert {
-  name: string
-  severity: AlertSeverity
-  metric: AlertMetric
-  /** The value when the alert was raised or cleared. */
-  value: number
-  above?: number
-  below?: number
-  queue?: string
-  /** A description for people. */
-  summary: string
-  hint?: string
-  raisedAt: Timestamp
-  clearedAt?: Timestamp
+function isPerCause({ when, queue }: AlertRule): boolean {
+  return isAboutGroups(when) || (when.metric === 'silent' && queue === undefined)
 }
 
-/** Runs since the store was created. */
-interface Runs {
-  resolved: number
-  failed: number
+export function isAboutGroups({ metric }: AlertCondition): boolean {
+  return metric === 'new-group' || metric === 'regressed-group'
 }
 
-export interface QueueMeasures extends Runs {
-  exhausted: number
-  parked: number
-  pending: number
-}
-
-export interface Measures {
-  /** Absent without a limit. */
-  utilisation?: number
-  all: QueueMeasures
-  queues: ReadonlyMap<string, QueueMeasures>
-  /** Whether a known breaker is open, by the name of its rule. */
-  breakers?: ReadonlyMap<string, boolean>
-}
-
-/** State of a rule between evaluations. Empty: no problem. */
-export interface Standing {
-  /** Start of the condition. */
-  sinceMs?: number
-  /** Present while the alert is raised. */
-  alert?: Alert
-  /** Runs that have been evaluated. */
-  judged?: Runs
-}
-
-export const defaultAlertRules: readonly AlertRule[] = [
-  {
-    name: 'nearly-full',
-    when: { metric: 'utilisation', above: 0.8 },
-    severity: 'critical',
-    hint: 'Archive or remove letters, or raise maxItems: at the limit, new letters are rejected.',
-  },
-  {
-    name: 'many-exhausted',
-    when: { metric: 'exhausted', above: 100 },
-    severity: 'warning',
-    hint: 'Check the groups: letters with the same cause can be retried together once it is fixed.',
-  },
-  {
-    name: 'retries-fail',
-    when: { metric: 'success-rate', below: 0.5 },
-    severity: 'warning',
-    hint: 'Most retries fail: check the latest failures, and whether a dependency is down.',
-  },
-]
-
-/** Prefix of the names of breaker alerts. */
-export const breakerPrefix = 'breaker-open:'
-
-/** The rule of an open breaker: of a queue, a dependency or a policy. */
-export function breakerRule(kind: string, name: string): AlertRule {
-  const isQueue = kind === 'queue'
-  return {
-    name: breakerPrefix + (isQueue ? name : `${kind}:${name}`),
-    when: { metric: 'breaker-open', above: 0 },
-    ...(isQueue ? { queue: name } : {}),
-    severity: 'warning',
-    hint: 'Calls keep failing. Letters that need it wait, without using up retries, until a probe succeeds.',
+function checksPerCause(
+  rule: AlertRule,
+  { queues, groups = new Map() }: Measures,
+  standing: ReadonlyMap<string, Standing>,
+): Check[] {
+  if (!isAboutGroups(rule.when))
+    return [...queues.keys()].map((queue) => ({ ...rule, name: `${rule.name}:${queue}`, queue }))
+  const checks: Check[] = []
+  for (const [group, { queues: names, isNew, status }] of groups) {
+    const name = `${rule.name}:${group}`
+    const isRelevant = rule.when.metric === 'new-group' ? isNew : status === 'regressed'
+    if (standing.get(name)?.alert || (isRelevant && isIn(rule.queue, names)))
+      checks.push({ ...rule, name, group, rule: rule.name })
   }
+  // A group that is not known any more clears its alert.
+  for (const [name, { alert }] of standing) {
+    const group = alert?.group
+    if (group !== undefined && !groups.has(group) && name === `${rule.name}:${group}`)
+      checks.push({ ...rule, name, group, rule: rule.name })
+  }
+  return [...checks, { ...rule, name: `${rule.name}:more`, rule: rule.name }]
+}
+
+function isIn(queue: string | undefined, names: readonly string[]): boolean {
+  return queue === undefined || names.includes(queue)
 }
 
 export interface Evaluation {
@@ -125,59 +73,154 @@ export interface Evaluation {
 }
 
 /**
- * Evaluates the rules. A rule raises its alert when its condition has held for `forMs` and clears
- * it when the condition no longer holds. A rule that cannot be measured keeps its state.
+ * Evaluates checks. A check raises its alert when its condition has held for `forMs` and clears it
+ * when the condition no longer holds. A check that cannot be measured keeps its state.
  */
 export function evaluate(
-  rules: readonly AlertRule[],
+  checks: readonly Check[],
   measures: Measures,
   standing: ReadonlyMap<string, Standing>,
   atMs: number,
 ): Evaluation {
   const evaluation: Evaluation = { standing: new Map(standing), raised: [], cleared: [] }
-  for (const rule of rules) {
-    const before = standing.get(rule.name) ?? {}
-    const seen = measure(rule, measures, before)
-    if (!seen) continue
-    const after = step(rule, before, seen, atMs)
-    evaluation.standing.set(rule.name, after)
-    if (after.alert && !before.alert) evaluation.raised.push(after.alert)
+  const limiter = new GroupLimiter(checks, standing)
+  for (const check of checks) {
+    const before = standing.get(check.name) ?? {}
+    const measured = limiter.measure(check) ?? measure(check, measures, before, atMs)
+    if (!measured) continue
+    const after = step(check, before, measured, atMs)
+    if (after.alert && !before.alert) {
+      if (!limiter.admits(check)) continue
+      evaluation.raised.push(after.alert)
+    }
+    evaluation.standing.set(check.name, after)
     if (before.alert && !after.alert)
       evaluation.cleared.push({
         ...before.alert,
-        value: seen.value,
-        summary: describe(rule, seen.value, 'no longer '),
+        value: measured.value,
+        summary: describeCleared(check, measured, before.alert),
         clearedAt: toTimestamp(atMs),
       })
   }
   return evaluation
 }
 
-interface Measured {
-  value: number
-  /** For a rate: all runs so far. */
-  runs?: Runs
-}
+/** Limits the alerts of rules about groups, and counts the groups beyond the limit. */
+class GroupLimiter {
+  readonly #raised = new Map<string, number>()
+  readonly #beyond = new Map<string, number>()
 
-function measure(rule: AlertRule, measures: Measures, before: Standing): Measured | undefined {
-  const { metric } = rule.when
-  if (metric === 'utilisation')
-    return measures.utilisation === undefined ? undefined : { value: measures.utilisation }
-  if (metric === 'breaker-open') {
-    const open = measures.breakers?.get(rule.name)
-    return open === undefined ? undefined : { value: open ? 1 : 0 }
+  constructor(checks: readonly Check[], standing: ReadonlyMap<string, Standing>) {
+    for (const { name, rule, group } of checks)
+      if (rule !== undefined && group !== undefined && standing.get(name)?.alert)
+        this.#raised.set(rule, (this.#raised.get(rule) ?? 0) + 1)
   }
-  const counts =
-    rule.queue === undefined ? measures.all : (measures.queues.get(rule.queue) ?? nothing)
-  return metric === 'success-rate' ? rateOf(rule, counts, before) : { value: counts[metric] }
+
+  /** Whether a check may raise its alert. */
+  admits({ rule, group }: Check): boolean {
+    if (rule === undefined || group === undefined) return true
+    const raised = this.#raised.get(rule) ?? 0
+    const counts = raised < maxGroupAlerts ? this.#raised : this.#beyond
+    counts.set(rule, (counts.get(rule) ?? 0) + 1)
+    return raised < maxGroupAlerts
+  }
+
+  /** For the last check of a rule about groups: the number of groups beyond the limit. */
+  measure({ rule, group }: Check): Measured | undefined {
+    if (rule === undefined || group !== undefined) return undefined
+    const value = this.#beyond.get(rule) ?? 0
+    return { value, crossed: value > 0 }
+  }
 }
 
-const nothing: QueueMeasures = { exhausted: 0, parked: 0, pending: 0, resolved: 0, failed: 0 }
+function measure(
+  check: Check,
+  measures: Measures,
+  before: Standing,
+  atMs: number,
+): Measured | undefined {
+  const { when } = check
+  const counts =
+    check.queue === undefined ? measures.all : (measures.queues.get(check.queue) ?? nothing)
+  switch (when.metric) {
+    case 'utilisation':
+      return measures.utilisation === undefined ? undefined : compare(when, measures.utilisation)
+    case 'breaker-open': {
+      const open = measures.breakers?.get(check.name)
+      return open === undefined ? undefined : compare(when, open ? 1 : 0)
+    }
+    case 'success-rate':
+      return measureRate(check, when, counts, before)
+    case 'pending-age':
+      return compare(when, counts.pendingAgeMs ?? 0)
+    case 'new-group':
+    case 'regressed-group':
+      return measureGroup(when, measures.groups?.get(check.group ?? ''), before, atMs)
+    case 'silent':
+      return measureSilence(check, when, counts.captured, measures, before, atMs)
+    default:
+      return compare(when, counts[when.metric])
+  }
+}
+
+function compare({ above, below }: Threshold, value: number): Measured {
+  return { value, crossed: above === undefined ? value < below : value > above }
+}
+
+export const defaultWithinMs = 3_600_000
+
+function measureGroup(
+  when: Extract<AlertCondition, { metric: 'new-group' | 'regressed-group' }>,
+  group: GroupMeasures | undefined,
+  { alert, done }: Standing,
+  atMs: number,
+): Measured {
+  if (!group || done) return { value: 0, crossed: false }
+  const { status, hasOpenLetters, failures, firstMs } = group
+  if (when.metric === 'regressed-group')
+    return { value: failures, crossed: status === 'regressed', group }
+  const isOpen = (status === 'open' || status === 'regressed') && hasOpenLetters
+  const { above = 0, withinMs = defaultWithinMs } = when
+  const isMany = failures > above && atMs - firstMs <= withinMs
+  return { value: failures, crossed: isOpen && (alert !== undefined || isMany), group }
+}
+
+const defaultSilenceMs = 3_600_000
+const defaultLearnMs = 7 * 86_400_000
+const defaultEveryMs = 60_000
+
+function measureSilence(
+  { forMs = defaultSilenceMs }: Check,
+  { learnMs = defaultLearnMs }: Extract<AlertCondition, { metric: 'silent' }>,
+  captured: number,
+  { everyMs = defaultEveryMs }: Measures,
+  before: Standing,
+  atMs: number,
+): Measured {
+  const limits = { forMs, learnMs, everyMs }
+  const hasAlert = before.alert !== undefined
+  const silence = observe(before.silence, captured, atMs, limits, hasAlert)
+  const limitMs = silenceLimitMs(silence, limits)
+  const value = silentMs(silence, atMs)
+  // A raised alert stays until the queue captures, also when unobserved time shortens the silence.
+  const crossed = hasAlert ? captured === before.silence?.count : value > limitMs
+  return { value, crossed, state: { silence }, limitMs }
+}
+
+const nothing: QueueMeasures = {
+  exhausted: 0,
+  parked: 0,
+  pending: 0,
+  resolved: 0,
+  failed: 0,
+  captured: 0,
+}
 const defaultMinRuns = 20
 
 /** Counts below the previous ones come from another store: then all of them are new. */
-function rateOf(
-  rule: AlertRule,
+function measureRate(
+  { minRuns = defaultMinRuns }: Check,
+  when: Threshold,
   counts: QueueMeasures,
   { judged }: Standing,
 ): Measured | undefined {
@@ -186,50 +229,42 @@ function rateOf(
   const resolved = runs.resolved - (judged && !fell ? judged.resolved : 0)
   const failed = runs.failed - (judged && !fell ? judged.failed : 0)
   const ended = resolved + failed
-  if (ended === 0 || ended < (rule.minRuns ?? defaultMinRuns)) return undefined
-  return { value: resolved / ended, runs }
+  if (ended === 0 || ended < minRuns) return undefined
+  return { ...compare(when, resolved / ended), state: { judged: runs } }
 }
 
-function step(
-  rule: AlertRule,
-  before: Standing,
-  { value, runs }: Measured,
-  atMs: number,
-): Standing {
-  const judged = runs ? { judged: runs } : {}
-  if (!isCrossed(rule.when, value)) return judged
+function step(check: Check, before: Standing, measured: Measured, atMs: number): Standing {
+  const { state = {}, crossed } = measured
+  if (!crossed) {
+    const isOver = before.done || (before.alert && check.when.metric === 'new-group')
+    return isOver && check.group !== undefined ? { ...state, done: true } : state
+  }
   const sinceMs = before.sinceMs ?? atMs
-  const lasted = atMs - sinceMs >= (rule.forMs ?? 0)
-  const alert = before.alert ?? (lasted ? alertOf(rule, value, atMs) : undefined)
-  return { ...judged, sinceMs, ...(alert ? { alert } : {}) }
+  // The limit of a silence contains `forMs`.
+  const forMs = check.when.metric === 'silent' ? 0 : (check.forMs ?? 0)
+  const lasted = atMs - sinceMs >= forMs
+  const alert = before.alert ?? (lasted ? alertOf(check, measured, atMs) : undefined)
+  return { ...state, sinceMs, ...(alert ? { alert } : {}) }
 }
 
-function isCrossed({ above, below }: Threshold, value: number): boolean {
-  return above === undefined ? value < below : value > above
-}
-
-function alertOf(rule: AlertRule, value: number, atMs: number): Alert {
-  const { name, severity, queue, hint, when } = rule
+function alertOf(check: Check, measured: Measured, atMs: number): Alert {
+  const { name, severity, hint, when, group } = check
+  const { value, group: known } = measured
+  const { above, below } = when as Partial<Record<'above' | 'below', number>>
+  // With several queues, a person who may see only one of them must not see the alert.
+  const queue = check.queue ?? (known?.queues.length === 1 ? known.queues[0] : undefined)
   return {
     name,
     severity,
-    ...when,
+    metric: when.metric,
     value,
+    ...(above === undefined ? {} : { above }),
+    ...(below === undefined ? {} : { below }),
     ...(queue === undefined ? {} : { queue }),
-    summary: describe(rule, value),
+    ...(group === undefined ? {} : { group }),
+    ...(known ? { title: known.title } : {}),
+    summary: describeRaised(check, measured),
     ...(hint === undefined ? {} : { hint }),
     raisedAt: toTimestamp(atMs),
   }
-}
-
-function describe({ name, when, queue }: AlertRule, value: number, not = ''): string {
-  const { metric, above, below } = when
-  if (metric === 'breaker-open')
-    return `breaker of ${name.slice(breakerPrefix.length)} is ${not}open`
-  const where = queue === undefined ? '' : ` in queue ${queue}`
-  const inPercent = metric === 'utilisation' || metric === 'success-rate'
-  const format = (figure: number): string =>
-    inPercent ? `${Math.round(figure * 1000) / 10} %` : String(figure)
-  const limit = above === undefined ? `below ${format(below)}` : `above ${format(above)}`
-  return `${metric.replace('-', ' ')} is ${format(value)}${where}, ${not}${limit}`
 }

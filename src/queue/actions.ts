@@ -21,6 +21,8 @@ import {
 import type { Chunks } from '../transfer/lines/split.ts'
 import { exportOperationFile } from '../transfer/operation-file/export.ts'
 import { importOperationFile, type ImportReport } from '../transfer/operation-file/import.ts'
+import type { TargetTest } from '../observers/alerts/alerts.ts'
+import type { Alert } from '../policy/alert-rule.ts'
 import type { KeyRotation, RotateOptions } from '../store.ts'
 import { noEncryption } from './inspection.ts'
 import { LetterActions } from './letter-actions.ts'
@@ -122,9 +124,22 @@ export class QueueActions extends LetterActions {
     return this.parts.bulk.get(actionId)
   }
 
-  /** The latest bulk actions, the newest first. */
-  bulkActions(limit = 20): Promise<BulkAction[]> {
-    return this.parts.bulk.list(limit)
+  /** The latest bulk actions that match, the newest first. Default: all match. */
+  bulkActions(
+    limit = 20,
+    matches: (action: BulkAction) => boolean = () => true,
+  ): Promise<BulkAction[]> {
+    return this.parts.bulk.list(limit, matches)
+  }
+
+  /** The bulk actions that run now. */
+  activeBulkActions(): Promise<BulkAction[]> {
+    return this.parts.bulk.active()
+  }
+
+  /** The bulk actions with these ids. Unknown ids are left out. */
+  bulkActionsById(ids: readonly string[]): Promise<BulkAction[]> {
+    return this.parts.bulk.byIds(ids)
   }
 
   // queues
@@ -247,6 +262,22 @@ export class QueueActions extends LetterActions {
   /** Undoes the merge of this fingerprint. */
   splitGroup(fingerprint: string, by: string): Promise<GroupDetail> {
     return this.#onGroup('group-split', fingerprint, by, (groups) => groups.split(fingerprint, by))
+  }
+
+  // alerts
+
+  /** Ends the reminders of a raised alert until it clears. */
+  acknowledgeAlert(name: string, by: string, note?: string): Promise<Alert> {
+    const what = { kind: 'alert', id: name } as const
+    return this.#audit({ action: 'alert-acknowledge', what, actor: by, reason: note }, () =>
+      this.parts.alerts.acknowledge(name, by, note),
+    )
+  }
+
+  /** Sends a test to a target of the option `notify`, and returns what it answered. */
+  testAlertTarget(target: string): Promise<TargetTest> {
+    const what = { kind: 'target', id: target } as const
+    return this.#audit({ action: 'alert-test', what }, () => this.parts.alerts.test(target))
   }
 
   // audit log

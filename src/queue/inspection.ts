@@ -25,9 +25,15 @@ import type { DeadLetter, LetterSummary, Payload } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
 import type { LetterFilter, LetterQuery, Page } from '../letter/query.ts'
 import type { PayloadDiff } from '../letter/payload-diff.ts'
+import type { AlertDelivery } from '../observers/alerts/alerts.ts'
+import type { AlertChange } from '../observers/alerts/change.ts'
+import type { QueuePolicy } from '../options/options.ts'
+import { policyShape } from '../options/schema.ts'
+import type { Alert } from '../policy/alert-rule.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
 import type { Redaction } from '../policy/redaction/redaction.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
+import { listLiveWorkers, type LiveWorker } from '../redelivery/live-workers.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
 import type { KeyUse, SearchOptions } from '../store.ts'
 
@@ -176,6 +182,13 @@ export class QueueInspection {
     return listQueues(this.parts.store, await this.pausedQueues(), query)
   }
 
+  /** The options that are in force for a queue in this process. */
+  policyOf(queue: string): QueuePolicy {
+    const settings = this.parts.policies.of(queue)
+    const given = Object.entries(settings).filter(([key]) => Object.hasOwn(policyShape, key))
+    return structuredClone(Object.fromEntries(given))
+  }
+
   /**
    * Entries of the audit log: what people did, and which calls were denied. An action has an entry
    * before it (`started`) and one after it. A filter reads the log until the page is full.
@@ -217,6 +230,35 @@ export class QueueInspection {
     return this.parts.redelivery.limiters
   }
 
+  /**
+   * The live processes on the store, by id: what they can run, what they run, and which of their
+   * queues are paused.
+   */
+  async workers(): Promise<(LiveWorker & { paused: string[] })[]> {
+    const { store, capture } = this.parts
+    const paused = new Set((await this.pausedQueues()).map(({ queue }) => queue))
+    const workers = await listLiveWorkers(store, capture.clock.now())
+    return workers.map((worker) => ({
+      ...worker,
+      paused: worker.queues.filter((queue) => paused.has(queue)),
+    }))
+  }
+
+  /** Raised alerts of all processes, by name. */
+  alerts(): Promise<Alert[]> {
+    return this.parts.alerts.raised()
+  }
+
+  /** Alerts that were raised and cleared, the newest first. Default: the last 500. */
+  alertHistory(limit?: number): Promise<AlertChange[]> {
+    return this.parts.alerts.history(limit)
+  }
+
+  /** Notifications that wait, were delivered or failed, the newest first. Default: 500. */
+  alertDeliveries(limit?: number): Promise<AlertDelivery[]> {
+    return this.parts.alerts.deliveries(limit)
+  }
+
   /** How many letters and saved edits use each key. Reads all of them. */
   async keyUse(): Promise<KeyUse> {
     const { countKeys } = this.parts.store
@@ -225,9 +267,9 @@ export class QueueInspection {
   }
 
   async health(): Promise<Health> {
-    const { redelivery, alerts, store } = this.parts
+    const { redelivery, alertMonitor, store } = this.parts
     const { started: running, active, stuck } = redelivery
-    const raised = (await alerts?.raised()) ?? []
+    const raised = (await alertMonitor?.raised()) ?? []
     const health = await readHealth(store, { running, active }, stuck, raised, store.spool)
     // Health never rejects: it already says that the store is unreachable.
     return { ...health, pausedQueues: await this.pausedQueues().catch(() => []) }

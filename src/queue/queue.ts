@@ -25,6 +25,7 @@ import {
 import { ObserverHub, type EventOf, type EventType, type RedriveEvent } from '../observer.ts'
 import { readOptions, type QueueOptions, type QueuePolicy } from '../options/options.ts'
 import { pipelineKeeper, type PipelineKeeper } from '../pipeline/dead/capture.ts'
+import type { ProcessReport } from '../redelivery/process-report.ts'
 import { checkHandler, type Handler, type Run } from '../redelivery/run.ts'
 import type { Store } from '../store.ts'
 import { keepForeign, type ForeignLetterOptions } from '../taps/capture.ts'
@@ -73,6 +74,15 @@ export class DeadLetterQueue extends QueueActions {
   async enqueueAll(failures: readonly Enqueued[]): Promise<string[]> {
     this.#checkOpen()
     return this.parts.capturer.captureAll(failures, enqueuedCapture)
+  }
+
+  /**
+   * Stores some failures in one write. Resolves with the outcome of each, in the same order: one
+   * that cannot be stored does not stop the others.
+   */
+  async enqueueEach(failures: readonly Enqueued[]): Promise<PromiseSettledResult<DeadLetter>[]> {
+    this.#checkOpen()
+    return this.parts.capturer.captureEach(failures, enqueuedCapture)
   }
 
   /**
@@ -163,13 +173,21 @@ export class DeadLetterQueue extends QueueActions {
    */
   start(): void {
     this.#checkOpen()
-    const { settings, redelivery, sweeper, bulkRunner, alerts } = this.parts
+    const { settings, redelivery, sweeper, heartbeats, bulkRunner, alertMonitor, outbox } =
+      this.parts
     if (settings.redeliver) {
       redelivery.start()
       sweeper.start()
-    }
+    } else heartbeats.start()
     bulkRunner.start()
-    alerts?.start()
+    alertMonitor?.start()
+    outbox.start()
+  }
+
+  /** Sets what the list of workers says about this process. Call it before `start`. */
+  describeProcess({ kind, version }: Pick<ProcessReport, 'kind' | 'version'>): void {
+    this.parts.about.kind = kind
+    if (version !== undefined) this.parts.about.version = version
   }
 
   /**
@@ -178,9 +196,12 @@ export class DeadLetterQueue extends QueueActions {
    */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     checkKeys('stop options', options, ['drainMs'])
-    const { redelivery, sweeper, bulkRunner, alerts, groupTracker } = this.parts
+    const { redelivery, sweeper, heartbeats, bulkRunner, alertMonitor } = this.parts
+    const { outbox, groupTracker } = this.parts
     const drained = redelivery.stop(options.drainMs ?? 10_000)
-    await Promise.all([drained, sweeper.stop(), bulkRunner.stop(), alerts?.stop()])
+    const stopped = [sweeper.stop(), heartbeats.stop(), bulkRunner.stop(), alertMonitor?.stop()]
+    await Promise.all([drained, ...stopped])
+    await outbox.stop()
     await groupTracker.stop()
   }
 

@@ -13,6 +13,7 @@ import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import { understand } from '../policy/judge.ts'
 import type { Redaction } from '../policy/redaction/redaction.ts'
 import { insideRedelivery } from '../run-context.ts'
+import { errorTypeOf, startSpan, type OpenSpan, type SpanDescription } from '../tracing.ts'
 import type { HeldLease } from './leases.ts'
 import type { RunResult } from './run-result.ts'
 import type { Handler } from './run.ts'
@@ -59,8 +60,54 @@ export function execute(run: ActiveRun, context: ExecuteContext): RunResult | Pr
   if (!handler) return { kind: 'released' }
   const decoded = decodeInput(letter)
   if ('kind' in decoded) return decoded
+  const span = startSpan(() => runSpan(letter))
   hub.emit({ type: 'started', letter, worker })
-  return runHandler(handler, decoded.input, run, context)
+  const handle = (): Promise<RunResult> => runHandler(handler, decoded.input, run, context)
+  return span ? runInSpan(span, handle) : handle()
+}
+
+/**
+ * A run begins a trace of its own, which is linked to that of the capture: between the two lie
+ * hours, and many runs can follow one capture.
+ */
+function runSpan({
+  id,
+  queue,
+  retries,
+  payload,
+  traceparent,
+  headers,
+}: DeadLetter): SpanDescription {
+  const tracestate = headers?.['tracestate']
+  return {
+    name: `process ${queue}`,
+    kind: 'consumer',
+    isRoot: true,
+    attributes: {
+      'messaging.system.name': 'redrive',
+      'messaging.operation.name': 'process',
+      'messaging.operation.type': 'process',
+      'messaging.destination.name': queue,
+      'messaging.message.id': id,
+      'messaging.message.body.size': payload.size,
+      'redrive.retry': retries,
+    },
+    link: {
+      ...(traceparent === undefined ? {} : { traceparent }),
+      ...(tracestate === undefined ? {} : { tracestate }),
+    },
+  }
+}
+
+async function runInSpan(span: OpenSpan, handle: () => Promise<RunResult>): Promise<RunResult> {
+  try {
+    const result = await span.run(handle)
+    span.set('redrive.outcome', result.kind)
+    if (result.kind === 'failed') span.fail(errorTypeOf(result.judged.failure))
+    return result
+  } finally {
+    span.end()
+  }
 }
 
 function decodeInput({ payload, retries }: DeadLetter): { input: unknown } | RunResult {

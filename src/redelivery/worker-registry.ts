@@ -6,8 +6,9 @@ import type { Store } from '../store.ts'
 /** A worker without a heartbeat for this long, plus three of its intervals, counts as dead. */
 export const silentMs = 60_000
 
-const kind = 'worker'
-const maxWorkers = 1000
+/** The kind of the records of workers. */
+export const workerKind = 'worker'
+export const maxWorkers = 1000
 
 export interface WorkerRegistryOptions {
   store: Store
@@ -16,6 +17,10 @@ export interface WorkerRegistryOptions {
   worker: string
   /** Interval of heartbeats. */
   sweepMs: number
+  /** False: this process runs no letters, whatever handlers it has. Default: true. */
+  redeliver?: boolean
+  /** What this process reports about itself, besides its queues. */
+  report?: () => object
 }
 
 /**
@@ -59,10 +64,11 @@ export class WorkerRegistry {
 
   /** Reports that this worker is alive, reads who else is, and removes dead workers. */
   async heartbeat(): Promise<void> {
-    const { store, clock, worker, sweepMs } = this.#options
-    const heartbeat = { queues: this.ownQueues, seenAt: toTimestamp(clock.now()), sweepMs }
-    await store.records.put(kind, worker, { ...heartbeat })
-    const records = await store.records.list(kind, { limit: maxWorkers })
+    const { store, clock, worker, sweepMs, redeliver = true, report } = this.#options
+    const queues = redeliver ? this.ownQueues : []
+    const heartbeat = { ...report?.(), queues, seenAt: toTimestamp(clock.now()), sweepMs }
+    await store.records.put(workerKind, worker, { ...heartbeat })
+    const records = await store.records.list(workerKind, { limit: maxWorkers })
     const nowMs = clock.mono()
     // Whatever kept this process from checking may have kept others from their heartbeats.
     if (nowMs - this.#checkedMs > sweepMs + silentMs) this.#seen.clear()
@@ -80,13 +86,13 @@ export class WorkerRegistry {
       if (nowMs - sinceMs > silentMs + 3 * Math.max(sweepMs, other.sweepMs)) dead.push(id)
       else live.push(new Set(other.queues))
     }
-    for (const id of dead) await store.records.remove(kind, id)
+    for (const id of dead) await store.records.remove(workerKind, id)
     this.#live = live
   }
 
   /** Removes this worker. If the store is unreachable, others take the worker for dead later. */
   async leave(): Promise<void> {
-    await this.#options.store.records.remove(kind, this.#options.worker).catch(() => false)
+    await this.#options.store.records.remove(workerKind, this.#options.worker).catch(() => false)
   }
 }
 

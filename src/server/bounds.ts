@@ -18,14 +18,29 @@ export function isInScope(
   )
 }
 
-/** The failure as the caller may store it. Without a tenant, it gets the only one of the scope. */
-export function boundFailure<F extends { queue: string; tenant?: string | undefined }>(
-  failure: F,
-  caller: Caller,
-): F {
+interface BoundedFailure {
+  queue: string
+  tenant?: string | undefined
+  dedupeKey?: string | undefined
+}
+
+/**
+ * The failure as the caller may store it. Without a tenant, it gets the only one of the scope. A
+ * dedupeKey of a caller with a scope of tenants counts within the tenant: the same key of another
+ * tenant must neither show nor change the letter of that tenant.
+ */
+export function boundFailure<F extends BoundedFailure>(failure: F, caller: Caller): F {
   const { tenants } = caller.scope
   checkQueue(failure.queue, caller)
-  return tenants === undefined ? failure : { ...failure, tenant: tenantOf(failure.tenant, tenants) }
+  if (tenants === undefined) return failure
+  const tenant = tenantOf(failure.tenant, tenants)
+  const { dedupeKey: key } = failure
+  return { ...failure, tenant, ...(key === undefined ? {} : { dedupeKey: keyOf(tenant, key) }) }
+}
+
+/** The slash separates them: an encoded tenant has none. */
+function keyOf(tenant: string, dedupeKey: string): string {
+  return `${encodeURIComponent(tenant.toWellFormed())}/${dedupeKey}`
 }
 
 /** Rejects a queue outside the scope of the caller. */
@@ -51,12 +66,7 @@ export function isFilterInScope(
  * without `payload:read` what payloads and errors contain, or what redaction hides.
  */
 export function boundFilter<F extends LetterFilter | FilterInput>(filter: F, caller: Viewer): F {
-  const field = contentFields.find((name) => filter[name] !== undefined)
-  if (field !== undefined && !mayReadContent(caller))
-    throw new RedriveError(
-      'FORBIDDEN',
-      `${caller.name} may not filter by ${field}: it needs the permission payload:read`,
-    )
+  checkContentFields(filter, caller)
   checkProbe(filter as LetterFilter, caller)
   const { queues, tenants } = caller.scope
   return {
@@ -64,6 +74,22 @@ export function boundFilter<F extends LetterFilter | FilterInput>(filter: F, cal
     ...(queues === undefined ? {} : { queue: intersect(filter.queue, queues) }),
     ...(tenants === undefined ? {} : { tenant: tenantOf(filter.tenant, tenants) }),
   }
+}
+
+/** Rejects fields of a filter whose values a caller without `payload:read` may not try out. */
+export function checkContentFields(filter: LetterFilter | FilterInput, caller: Caller): void {
+  const field = contentFields.find((name) => filter[name] !== undefined)
+  if (field === undefined || mayReadContent(caller)) return
+  throw new RedriveError(
+    'FORBIDDEN',
+    `${caller.name} may not filter by ${field}: it needs the permission payload:read`,
+  )
+}
+
+/** The filter without the values that come from payloads and errors. */
+export function hideContentFields<F extends LetterFilter | FilterInput>(filter: F): F {
+  const hidden: readonly string[] = contentFields
+  return Object.fromEntries(Object.entries(filter).filter(([key]) => !hidden.includes(key))) as F
 }
 
 function intersect(wanted: string | string[] | undefined, allowed: readonly string[]): string[] {

@@ -1,7 +1,6 @@
 import type { BulkActionView, BulkResultView } from '../api/schemas/bulk.ts'
-import { contentFields } from '../api/schemas/filter.ts'
 import type { BulkAction, BulkResult } from '../letter/bulk-action.ts'
-import type { LetterFilter } from '../letter/query.ts'
+import { hideContentFields } from './bounds.ts'
 import { mayReadContent } from './view.ts'
 import { redactAny, type Viewer } from './viewer.ts'
 
@@ -16,7 +15,7 @@ export function hideBulkAction(action: BulkActionView): BulkActionView {
   const { patch: ____, ...input } = action.input
   return {
     ...rest,
-    filter: hideFields(action.filter as LetterFilter),
+    filter: hideContentFields(action.filter),
     input,
     sample: action.sample.map((letter) => ({ ...letter, failure: '' })),
     hidden: true,
@@ -60,10 +59,4 @@ export function viewBulkResult(result: BulkResult, caller: Viewer): BulkResultVi
   if (mayReadContent(caller)) return redactAny(result, caller)
   const { error: _, ...rest } = result
   return { ...rest, hidden: true }
-}
-
-/** The filter without the values that come from payloads and errors. */
-function hideFields(filter: LetterFilter): LetterFilter {
-  const hidden: readonly string[] = contentFields
-  return Object.fromEntries(Object.entries(filter).filter(([key]) => !hidden.includes(key)))
 }

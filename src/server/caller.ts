@@ -18,7 +18,7 @@ export function checkAccess(caller: Caller | undefined, name: string, endpoint: 
   if (!caller)
     throw new RedriveError(
       'UNAUTHENTICATED',
-      'the request has no valid token: send the header Authorization: Bearer TOKEN',
+      'the request has no valid token or session: sign in, or send the header Authorization: Bearer TOKEN',
     )
   if (permission === 'by-action') checkSomePermission(caller, name)
   else if (permission !== 'any') checkPermission(caller, name, permission)
@@ -53,6 +53,13 @@ function checkSomePermission({ name: caller, permissions }: Caller, name: string
     'FORBIDDEN',
     `${caller} may not call ${name}: it needs the permission of the bulk action, one of ${some.join(', ')}`,
   )
+}
+
+/** Whether two callers have the same rights. */
+export function isSameCaller(one: Caller | undefined, other: Caller | undefined): boolean {
+  const rightsOf = ({ name, permissions, scope }: Caller): string =>
+    JSON.stringify([name, [...permissions], scope])
+  return one !== undefined && other !== undefined && rightsOf(one) === rightsOf(other)
 }
 
 function isScoped({ queues, tenants }: Scope): boolean {

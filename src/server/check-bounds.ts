@@ -25,6 +25,8 @@ export async function checkBounds(
     context.letter = await findLetter(input['id'] as string, context, denials)
   if (bounds === 'group') context.group = await findGroup(input['fingerprint'] as string, context)
   if (bounds === 'action') context.action = await findAction(input['id'] as string, context)
+  if (bounds === 'view')
+    context.view = await context.views.findChangeable(input['id'] as string, context.caller)
   if (bounds === 'queue') checkQueue(input['queue'] as string, context.caller)
   if (permission === 'by-action') {
     const action = bounds === 'action' ? context.action.action : (input['action'] as BulkActionName)

@@ -4,6 +4,9 @@ import { quote } from '../check/keys.ts'
 import { hasCode, RedriveError } from '../errors.ts'
 import { PreconditionFailed } from './problems.ts'
 
+/** What has a version that a request can name. */
+const conditional: ReadonlySet<Endpoint['bounds']> = new Set(['letter', 'view'])
+
 /** The version of If-Match. Undefined: the request has no condition. */
 export function readIfMatch(
   { method, bounds }: Endpoint,
@@ -12,10 +15,10 @@ export function readIfMatch(
   const given = headers['if-match']
   if (given === undefined || given === '*') return undefined
   const [, version] = /^"(\d{1,15})"$/.exec(given) ?? []
-  if (version === undefined || method === 'GET' || bounds !== 'letter')
+  if (version === undefined || method === 'GET' || !conditional.has(bounds))
     throw new RedriveError(
       'INVALID_INPUT',
-      `If-Match must be the ETag of a letter, such as "7" with its quotes, on an action on a letter; got ${quote(given)}`,
+      `If-Match must be the ETag of a letter or of a saved view, such as "7" with its quotes, on an action on it; got ${quote(given)}`,
     )
   return Number(version)
 }

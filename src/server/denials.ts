@@ -9,7 +9,8 @@ import type { Viewer } from './viewer.ts'
 export interface DenialContext {
   dlq: DeadLetterQueue
   endpoint: EndpointName
-  caller: Viewer | undefined
+  /** Absent: not known, or not yet. */
+  caller?: Viewer | undefined
   /** The parameters of the path, not yet checked. */
   params: { [key: string]: string }
 }
@@ -21,8 +22,10 @@ export function recordDenial<T>(context: DenialContext, call: () => T | Promise<
     try {
       return await call()
     } catch (error) {
-      if (hasCode(error, 'UNAUTHENTICATED', 'FORBIDDEN'))
-        await denied(context, error.code, error.message)
+      const isDenied = hasCode(error, 'UNAUTHENTICATED', 'FORBIDDEN')
+      // Callers that are known may send too much without doing wrong.
+      const isGuess = hasCode(error, 'TOO_MANY_REQUESTS') && !context.caller
+      if (isDenied || isGuess) await denied(context, error.code, error.message)
       throw error
     }
   })
@@ -37,6 +40,7 @@ export function denied(
   const what = subjectOf(params)
   return dlq.recordDenied({
     endpoint,
+    ...(endpoint === 'createSession' ? { action: 'sign-in' } : {}),
     code,
     reason,
     ...(caller ? { actor: caller.name } : {}),

@@ -22,6 +22,8 @@ interface KeptRequest {
   /** Hash of the request. */
   request: string
   startedMs: number
+  /** The id of the letter that a repeatable request adds. */
+  newId?: string
   /** Absent while the request runs. */
   response?: KeptResponse
 }
@@ -30,6 +32,8 @@ interface KeptRequest {
 export interface KeyedRequest {
   key: string
   caller: Caller
+  /** True: it may run again, even while it runs, if it adds the same letter. */
+  isRepeatable: boolean
   /** What makes it the same request: its method, address, body and conditions. */
   parts: readonly (string | Uint8Array)[]
 }
@@ -39,9 +43,11 @@ export type Begun = { kind: 'run'; run: Run } | { kind: 'done'; response: KeptRe
 
 /** A request that runs now. */
 interface Run {
+  /** The id of the letter that it adds, if it is repeatable. */
+  newId: string | undefined
   /** Keeps the response for 24 hours. */
   keep(response: KeptResponse): Promise<void>
-  /** Forgets the request: the same key may run it again. */
+  /** The same key may run the request again. */
   forget(): Promise<void>
 }
 
@@ -58,17 +64,18 @@ export class Idempotency {
   }
 
   /**
-   * Starts a request, or returns the response of the same request. Rejects while that one runs, and
-   * if another request has the key.
+   * Starts a request, or returns the response of the same request. Rejects while that one runs,
+   * unless it is repeatable, and if another request has the key.
    */
-  async begin({ key, caller, parts }: KeyedRequest): Promise<Begun> {
+  async begin({ key, caller, isRepeatable, parts }: KeyedRequest): Promise<Begun> {
     checkKey(key)
     await this.#sweep()
     const { records } = this.#store
     const id = hashOf([caller.name, key])
     const request = hashOf([...parts, ...rightsOf(caller)])
     const now = this.#clock.now()
-    const value: KeptRequest = { request, startedMs: now }
+    const newId = isRepeatable ? { newId: this.#clock.id() } : {}
+    const value: KeptRequest = { request, startedMs: now, ...newId }
     const found = await records.get(kind, id)
     const kept = found?.value as unknown as KeptRequest | undefined
     if (kept && !isOver(kept, now)) {
@@ -78,6 +85,8 @@ export class Idempotency {
           'another request was sent with this Idempotency-Key: use a new key for a new request',
         )
       if (kept.response) return { kind: 'done', response: kept.response }
+      if (kept.newId !== undefined)
+        return { kind: 'run', run: this.#runOf(id, kept, found!.version) }
       throw inProgress()
     }
     const version = found?.version ?? 0
@@ -88,12 +97,15 @@ export class Idempotency {
 
   #runOf(id: string, value: KeptRequest, version: number): Run {
     const { records } = this.#store
+    const { newId } = value
     return {
+      newId,
       keep: async (response) => {
         await records.put(kind, id, { ...value, response } as unknown as Json, version)
       },
       forget: async () => {
-        await records.remove(kind, id)
+        // The letter may have been added all the same: the next run must add it with the same id.
+        if (newId === undefined) await records.remove(kind, id)
       },
     }
   }
@@ -115,8 +127,9 @@ export class Idempotency {
   }
 }
 
-function isOver({ startedMs, response }: KeptRequest, now: number): boolean {
-  return now - startedMs >= (response ? keptMs : longestRunMs)
+function isOver({ startedMs, response, newId }: KeptRequest, now: number): boolean {
+  const canWait = response !== undefined || newId !== undefined
+  return now - startedMs >= (canWait ? keptMs : longestRunMs)
 }
 
 /** With other rights, the same request may have another response. */

@@ -45,16 +45,16 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** The payload that is given in one of three forms. Undefined: there is none. */
 export function payloadOf(
-  { base64, ...others }: { json?: Json; text?: string; base64?: string },
+  {
+    base64,
+    ...others
+  }: { json?: Json | undefined; text?: string | undefined; base64?: string | undefined },
   rule: string,
 ): Json | Buffer | undefined {
   const given = Object.entries({ ...others, base64 }).filter(([, value]) => value !== undefined)
   if (given.length > 1) throw invalid(`${rule}, got ${given.map(([name]) => name).join(' and ')}`)
-  return base64 === undefined
-    ? 'json' in others
-      ? others.json
-      : others.text
-    : Buffer.from(base64, 'base64')
+  if (base64 !== undefined) return Buffer.from(base64, 'base64')
+  return others.json === undefined ? others.text : others.json
 }
 
 function readBody(body: unknown): { [key: string]: unknown } {

@@ -38,9 +38,15 @@ export async function once(
 ): Promise<Result> {
   const key = request.headers['idempotency-key']
   if (key === undefined || request.method === 'GET') return act()
+  if (endpoint.permission === 'public')
+    throw new RedriveError(
+      'INVALID_INPUT',
+      'a request that needs no token has no Idempotency-Key: remove it',
+    )
   const { method, url, headers, body } = request
   const begun = await idempotency.begin({
     key: String(key),
+    isRepeatable: endpoint.repeatable ?? false,
     caller: context.caller,
     parts: [
       method,
@@ -55,6 +61,7 @@ export async function once(
   })
   if (begun.kind === 'done') return show(begun.response, context)
   const { run } = begun
+  context.newId = run.newId
   let result: Result
   try {
     result = await act()
@@ -139,6 +146,11 @@ async function readAgain(body: Json, dlq: DeadLetterQueue, caller: Viewer): Prom
   return group && viewGroupDetail(group, caller)
 }
 
-export function isLetterView(output: unknown): output is LetterView {
+/** Whether the output is a letter or a saved view: its version is its ETag. */
+export function hasVersion(output: unknown): output is { version: number } {
+  return isObject(output) && 'version' in output && typeof output.version === 'number'
+}
+
+function isLetterView(output: unknown): output is LetterView {
   return isObject(output) && 'fingerprint' in output && 'version' in output
 }

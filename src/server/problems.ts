@@ -18,6 +18,17 @@ export function withStatus(status: 415, message: string): Error {
   return Object.assign(new Error(message), { statusCode: status })
 }
 
+/** The sender must wait before it sends again. */
+export function tooManyRequests(message: string, waitMs: number): RedriveError {
+  return Object.assign(new RedriveError('TOO_MANY_REQUESTS', message), { waitMs })
+}
+
+/** Seconds for the header Retry-After. */
+export function retryAfter(error: unknown): string {
+  const { waitMs = 0 } = Object(error) as { waitMs?: number }
+  return String(Math.max(1, Math.ceil(waitMs / 1000)))
+}
+
 /**
  * The response to an error. The text of an unexpected error stays in the log: it may contain
  * anything.

@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import type { Context } from './handlers/handler.ts'
-import { maxUnreadBytes } from './limits.ts'
 import { toProblem } from './problems.ts'
 
 /** Aborts when the client has gone before the response was complete. */
@@ -23,6 +22,7 @@ export async function sendStream(
   type: string,
   chunks: AsyncIterable<string>,
   { signal, onError }: Pick<Context, 'signal' | 'onError'>,
+  highWaterMark: number,
 ): Promise<FastifyReply> {
   const iterator = chunks[Symbol.asyncIterator]()
   const first = await iterator.next()
@@ -36,6 +36,6 @@ export async function sendStream(
       await iterator.return?.()
     }
   }
-  const stream = Readable.from(all(), { objectMode: false, highWaterMark: maxUnreadBytes })
+  const stream = Readable.from(all(), { objectMode: false, highWaterMark })
   return reply.type(type).send(stream)
 }

@@ -10,6 +10,7 @@ import type { Json } from '../letter/letter.ts'
 import { toMs, toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 import type { Caller } from './caller.ts'
+import type { Identity, TokenReference } from './sign-in/identity.ts'
 
 const kind = 'token'
 /** How old `lastUsedAt` may be before it is written again. */
@@ -17,6 +18,14 @@ const lastUsedMs = 60_000
 /** How long an old secret may stay valid. */
 const maxOverlapMs = 24 * 3_600_000
 const maxName = 200
+/** Stands for the id of the generated token. Ids in the store are longer. */
+const generatedId = 'generated'
+/**
+ * How long a token that was read is used again. A token that another process revokes or rotates
+ * stays valid for at most this long.
+ */
+const cachedMs = 1000
+const maxCached = 1000
 /** Attempts of a change when the token keeps changing concurrently. */
 const maxAttempts = 20
 
@@ -32,6 +41,11 @@ type StoredToken = TokenInfo & {
   sha256: string
   /** Of the secret before. */
   oldSha256?: string
+}
+
+interface TokenRecord {
+  stored: StoredToken
+  version: number
 }
 
 /** A token with its secret, which cannot be shown again. */
@@ -52,6 +66,10 @@ export interface TokensOptions {
 export class Tokens {
   readonly #options: TokensOptions
   readonly #audit: AuditLog
+  /** Hash of the token of this process. */
+  #generated: string | undefined
+  /** Tokens that were read lately, by id. Only tokens that exist, so that guesses do not fill it. */
+  readonly #cache = new Map<string, { record: TokenRecord; readMs: number }>()
 
   constructor(options: TokensOptions) {
     this.#options = options
@@ -87,7 +105,9 @@ export class Tokens {
   async revoke(id: string, by?: string): Promise<TokenInfo> {
     return this.#audit.act(tokenAct('token-revoke', id, by), async (describe) => {
       const { stored } = await this.#load(id)
-      if (!(await this.#options.store.records.remove(kind, id))) throw notFound(id)
+      const isRemoved = await this.#options.store.records.remove(kind, id)
+      this.#cache.delete(id)
+      if (!isRemoved) throw notFound(id)
       const info = infoOf(stored)
       describe({ before: detailsOf(info) })
       return info
@@ -124,6 +144,7 @@ export class Tokens {
         )
       const next = withSecret(stored, hashOf(secret), nowMs, overlapMs)
       const written = await store.records.put(kind, id, next, version)
+      this.#cache.delete(id)
       if (written === 'written') return { token: `rdr_${id}_${secret}`, info: infoOf(next) }
     }
     throw new RedriveError(
@@ -132,29 +153,87 @@ export class Tokens {
     )
   }
 
-  async #load(id: string): Promise<{ stored: StoredToken; version: number }> {
-    const record = await this.#options.store.records.get(kind, id)
+  async #load(id: string): Promise<TokenRecord> {
+    const record = await this.#read(id)
     if (!record) throw notFound(id)
-    return { stored: record.value as unknown as StoredToken, version: record.version }
+    return record
   }
 
-  /** The caller that a token belongs to. Undefined: the token is not valid. */
-  async identify(token: string): Promise<Caller | undefined> {
+  async #read(id: string): Promise<TokenRecord | undefined> {
+    const record = await this.#options.store.records.get(kind, id)
+    return record && { stored: record.value as unknown as StoredToken, version: record.version }
+  }
+
+  /** The token as it was at most a second ago. */
+  async #readCached(id: string): Promise<TokenRecord | undefined> {
+    const { clock } = this.#options
+    const cached = this.#cache.get(id)
+    // The age counts from before the read, so that no change can be missed for longer.
+    const readMs = clock.mono()
+    if (cached && readMs - cached.readMs < cachedMs) return cached.record
+    const record = await this.#read(id)
+    if (this.#cache.size >= maxCached) this.#cache.clear()
+    if (record) this.#cache.set(id, { record, readMs })
+    else this.#cache.delete(id)
+    return record
+  }
+
+  /**
+   * A token for an admin that is valid until the process ends. It is not stored, so that other
+   * servers do not accept it.
+   */
+  generate(): string {
+    const token = `rdr_${createSecret(32)}`
+    this.#generated = hashOf(token)
+    return token
+  }
+
+  /** Who has a token. Undefined: the token is not valid. */
+  async identify(token: string): Promise<Identity | undefined> {
     const { store, clock } = this.#options
+    if (this.#generated !== undefined && isSame(hashOf(token), this.#generated))
+      return identityOf(
+        { name: 'admin', role: 'admin' },
+        { id: generatedId, sha256: hashOf(token) },
+      )
     const [, id, secret] = /^rdr_([\w-]{12})_([\w-]{43})$/.exec(token) ?? []
     if (id === undefined || secret === undefined) return undefined
-    const record = await store.records.get(kind, id)
+    const record = await this.#readCached(id)
     if (!record) return undefined
-    const stored = record.value as unknown as StoredToken
+    const { stored, version } = record
     const { lastUsedAt } = stored
     const nowMs = clock.now()
-    if (!isSecretOf(stored, secret, nowMs) || isExpired(stored, nowMs)) return undefined
+    if (!hasHash(stored, hashOf(secret), nowMs) || isExpired(stored, nowMs)) return undefined
     if (lastUsedAt === undefined || nowMs - toMs(lastUsedAt) > lastUsedMs) {
       const used = { ...stored, lastUsedAt: toTimestamp(nowMs) }
       // Another request may have written it; a revoked token must not come back.
-      await store.records.put(kind, id, used, record.version)
+      await store.records.put(kind, id, used, version)
+      this.#cache.delete(id)
     }
-    return callerOf(stored)
+    return identityOf(stored, { id, sha256: hashOf(secret) })
+  }
+
+  /** Whether a token that was valid still is. */
+  async isValid({ id, sha256 }: TokenReference): Promise<boolean> {
+    const { clock } = this.#options
+    if (id === generatedId) return this.#generated !== undefined && isSame(sha256, this.#generated)
+    const stored = (await this.#readCached(id))?.stored
+    const nowMs = clock.now()
+    return stored !== undefined && hasHash(stored, sha256, nowMs) && !isExpired(stored, nowMs)
+  }
+}
+
+function identityOf(
+  token: Pick<TokenInfo, 'name' | 'role' | 'permissions' | 'expiresAt' | keyof Scope>,
+  reference: TokenReference,
+): Identity {
+  const { expiresAt } = token
+  return {
+    caller: callerOf(token),
+    method: 'token',
+    key: `token ${reference.id}`,
+    ...(expiresAt === undefined ? {} : { expiresMs: toMs(expiresAt) }),
+    token: reference,
   }
 }
 
@@ -217,9 +296,9 @@ function withSecret(
   }
 }
 
-function isSecretOf(stored: StoredToken, secret: string, nowMs: number): boolean {
+/** Whether a secret with this hash is valid. */
+function hasHash(stored: StoredToken, hash: string, nowMs: number): boolean {
   const { sha256, oldSha256, oldSecretUntil } = stored
-  const hash = hashOf(secret)
   if (isSame(sha256, hash)) return true
   if (oldSha256 === undefined || oldSecretUntil === undefined) return false
   return isSame(oldSha256, hash) && nowMs < toMs(oldSecretUntil)

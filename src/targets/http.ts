@@ -8,10 +8,10 @@ import {
   plain,
   createPoster,
   toHttpError,
-  traceparentOf,
   urlProblem,
   type Answer,
 } from '../backends/http/post.ts'
+import { traceHeadersOf } from './trace.ts'
 
 /** The HTTP target of a queue. It comes from the configuration alone; letters cannot change it. */
 export interface HttpTarget {
@@ -30,7 +30,7 @@ const maxAnswerBytes = 64 * 1024
 
 /** Headers that Redrive sets, and headers of the connection. */
 const reserved =
-  /^(redrive-.*|idempotency-key|traceparent|content-type|content-length|content-encoding|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|proxy-.*)$/i
+  /^(redrive-.*|idempotency-key|traceparent|tracestate|content-type|content-length|content-encoding|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|proxy-.*)$/i
 
 /**
  * The problem of a target and the key it is about; undefined if it is valid. Never quotes the URL
@@ -110,7 +110,7 @@ function headersOf(run: Run, target: HttpTarget, nowMs: number): Record<string, 
     'redrive-queue': plain(letter.queue),
     'redrive-attempt': String(attempt),
     'idempotency-key': plain(idempotencyKey),
-    ...traceparentOf(letter.traceparent),
+    ...traceHeadersOf(letter),
     ...(target.secret === undefined
       ? {}
       : { 'redrive-signature': sign(bytes, target.secret, nowMs) }),

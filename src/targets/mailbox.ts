@@ -2,7 +2,8 @@ import type { Clock } from '../clock/clock.ts'
 import type { Mailbox } from '../mailbox.ts'
 import { openMailbox } from '../connect/mailbox.ts'
 import type { Handler } from '../redelivery/run.ts'
-import { contentTypeOf, traceparentOf } from '../backends/http/post.ts'
+import { contentTypeOf } from '../backends/http/post.ts'
+import { traceHeadersOf } from './trace.ts'
 
 /** The mailbox target of a queue. It comes from the configuration alone. */
 export interface MailboxTarget {
@@ -39,7 +40,7 @@ export function mailboxHandler(
         'redrive-id': letter.id,
         'redrive-queue': letter.queue,
         'redrive-attempt': String(attempt),
-        ...traceparentOf(letter.traceparent),
+        ...traceHeadersOf(letter),
       },
     })
   }

@@ -10,6 +10,8 @@ import type { Settings } from '../options/options.ts'
 import { openMailbox } from '../connect/mailbox.ts'
 import type { Handler, ReplayRoute } from '../redelivery/run.ts'
 import type { ReplayOutcome } from '../letter/result.ts'
+import { inSpan } from '../tracing.ts'
+import { carryTrace, replaySpan } from './trace.ts'
 
 export interface ReplayRoutesOptions extends Pick<Settings, 'mailboxes' | 'maxReplays'> {
   clock: Clock
@@ -63,9 +65,16 @@ export class ReplayRoutes {
    * Publishes a letter to its source, or to the mailbox `to`. Rejects with NO_ROUTE if this process
    * has no route.
    */
-  async publish(stored: DeadLetter, to?: string | Mailbox): Promise<ReplayOutcome> {
+  publish(stored: DeadLetter, to?: string | Mailbox): Promise<ReplayOutcome> {
+    return inSpan(
+      () => replaySpan(stored, to),
+      (span) => this.#publish(carryTrace(stored, isForeign(stored), span), to),
+    )
+  }
+
+  async #publish(traced: DeadLetter, to?: string | Mailbox): Promise<ReplayOutcome> {
     const { maxReplays, repairRulesFor } = this.#options
-    const letter = withReplayKey(stored, repairRulesFor(stored.queue).replay)
+    const letter = withReplayKey(traced, repairRulesFor(traced.queue).replay)
     if (to !== undefined) return this.#send(letter, await this.#mailboxFor(to))
     const { source, queue } = letter
     if (source.kind === 'pipeline' || isForeign(letter)) {

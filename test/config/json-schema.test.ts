@@ -78,7 +78,7 @@ const parse = (text: string): unknown => readYaml(text, String).value
 
 /** Problems that a schema cannot express: addresses, headers, patterns, missing secrets. */
 const beyondSchema =
-  /a URL and a name|must be a URL|is no URL|http or https|a password|private|is never allowed|is never called|is set by Redrive|is no header|is not a valid header|not a pattern|is not set|cannot be read|begin with the program|4000d|1B to 1GiB|"2h"/
+  /without a path|range of addresses|begin with https|a URL and a name|must be a URL|is no URL|http or https|a password|private|is never allowed|is never called|is set by Redrive|is no header|is not a valid header|not a pattern|is not set|cannot be read|begin with the program|4000d|1B to 1GiB|"2h"/
 
 describe('the published schema', () => {
   it('uses draft 2020-12 and allows no additional properties', () => {

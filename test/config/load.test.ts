@@ -309,18 +309,27 @@ mailboxes:
 describe('notify', () => {
   const text = `
 notify:
-  webhook: { url: 'https://hooks.example.org/x', secret: { env: HOOK_SECRET } }
-  slack: { url: { file: slack-url } }
-  pagerduty: { routingKey: { env: PD_KEY } }
+  hook: { webhook: { url: 'https://hooks.example.org/x', secret: { env: HOOK_SECRET } } }
+  team: { slack: { url: { file: slack-url } }, digestMs: 15m, remindMs: 4h, content: true }
+  on-call: { pagerduty: { routingKey: { env: PD_KEY } } }
+  mail:
+    email: { url: { env: SMTP }, from: redrive@example.org, to: [mia@example.org] }
 `
   const files = { 'redrive.yaml': text, 'slack-url': 'https://hooks.slack.example/T0/B0/x\n' }
 
+  const secretEnv = {
+    HOOK_SECRET: `whsec_${'hush'.repeat(11)}`,
+    PD_KEY: 'hush-2',
+    SMTP: 'smtps://mia:hush-3@mail.example.org',
+  }
+
   it('is read with its secrets, which do not appear in the settings', () => {
-    const config = load({ files, env: { HOOK_SECRET: 'hush-1', PD_KEY: 'hush-2' } })
-    expect(config.notify).toEqual({
-      webhook: { url: 'https://hooks.example.org/x', secret: 'hush-1' },
-      slack: { url: 'https://hooks.slack.example/T0/B0/x' },
-      pagerduty: { routingKey: 'hush-2' },
+    const config = load({ files, env: secretEnv })
+    expect(config.notify).toMatchObject({
+      hook: { kind: 'webhook' },
+      team: { kind: 'slack', digestMs: 900_000, remindMs: 14_400_000, content: true },
+      'on-call': { kind: 'pagerduty' },
+      mail: { kind: 'email' },
     })
     expect(config.options).toEqual({})
     expect(JSON.stringify(config.settings)).not.toMatch(/hush|T0\/B0/)
@@ -328,7 +337,7 @@ notify:
 
   it('reports every missing secret', () => {
     const problems = problemsOf({ files: { 'redrive.yaml': text } })
-    expect(problems.join('\n')).toMatch(/HOOK_SECRET[^]*slack-url[^]*PD_KEY/)
+    expect(problems.join('\n')).toMatch(/HOOK_SECRET[^]*slack-url[^]*PD_KEY[^]*SMTP/)
   })
 
   it('returns the store when only secrets are missing', () => {
@@ -338,10 +347,19 @@ notify:
     expect(examined(`${stored}\nmaxRetires: 1`)).not.toHaveProperty('store')
   })
 
-  it('accepts only http and https URLs', () => {
-    expect(
-      problemsOf({ files: { 'redrive.yaml': "notify: { webhook: { url: 'ftp://x' } }" } })[0],
-    ).toMatch(/notify\.webhook\.url.*https/)
+  it.each([
+    ["{ a: { webhook: { url: 'ftp://x' } } }", /notify\.a\.webhook\.url.*https/],
+    ["{ a: { webhook: { url: 'http://x.example' } } }", /notify\.a.*begin with https/],
+    ["{ a: { webhook: { url: 'https://10.0.0.1' } } }", /notify\.a.*private/],
+    ["{ a: { webhook: { url: 'https://169.254.169.254' } } }", /notify\.a.*never allowed/],
+    ['{ a: {} }', /exactly one of webhook, slack, pagerduty and email/],
+    ['{ "a b": { webhook: { url: "https://x.example" } } }', /notify\.a b.*not a valid name/],
+    ['{ a: { pagerduty: { routingKey: { env: PD_KEY } }, digestMs: 15m } }', /digestMs.*absent/],
+    ['{ a: { slack: { url: { env: PD_KEY } } } }', /notify\.a.*url must be a URL/],
+  ])('rejects %s', (yaml, message) => {
+    const problems = problemsOf({ files: { 'redrive.yaml': `notify: ${yaml}` }, env: secretEnv })
+    expect(problems.join('\n')).toMatch(message)
+    expect(problems.join('\n')).not.toContain('hush')
   })
 })
 

@@ -6,6 +6,7 @@ import { runBulk, runBulkReplay, usage as bulkUsage } from './bulk/run.ts'
 import { crash, type CrashSettings } from './crash.ts'
 import { runMailbox, usage as mailboxUsage, UsageError } from './mailbox/run.ts'
 import { runPipeline, usage as pipelineUsage } from './pipeline/run.ts'
+import { runServer, usage as serverUsage } from './server/run.ts'
 import { listViolations, formatVerdict, verdictOf, type Demands, type Verdict } from './verdict.ts'
 
 const usage = `npm run crash -- [options]
@@ -34,7 +35,10 @@ Crash test of pipeline nodes:
 ${pipelineUsage}
 Crash test of bulk actions:
 
-${bulkUsage}`
+${bulkUsage}
+Crash test of the HTTP server:
+
+${serverUsage}`
 
 interface Request {
   settings: CrashSettings
@@ -145,6 +149,7 @@ function chooseCrashTest(): (args: string[]) => Promise<number> {
   if (args.includes('--bulk')) return runBulk
   if (args.some((arg) => /^--bulk-replay(=|$)/.test(arg))) return runBulkReplay
   if (args.includes('--pipeline')) return runPipeline
+  if (args.includes('--server')) return runServer
   return ofMailboxes ? runMailbox : main
 }
 

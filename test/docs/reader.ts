@@ -53,7 +53,8 @@ const values = {
   prompt: 'hello',
   slackUrl: 'https://hooks.example.com/services/x',
   pagerDutyKey: 'a-routing-key',
-  hookSecret: 'a secret of at least 32 characters',
+  hookSecret: `whsec_${'hook'.repeat(11)}`,
+  smtpUrl: 'smtps://mia:password@mail.example.com',
   secret: 'a secret of at least 32 characters',
   body: '{}',
   request: { headers: {} as Record<string, string> },
@@ -117,6 +118,7 @@ declare global {
   const slackUrl: string
   const pagerDutyKey: string
   const hookSecret: string
+  const smtpUrl: string
   const secret: string
   const body: string
   const yaml: string

@@ -15,7 +15,14 @@ describe('the package', () => {
     const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
     const paths = files.map(({ path }) => path)
     expect(paths).toEqual(
-      expect.arrayContaining(['dist/index.js', 'dist/index.d.ts', 'dist/cli/main.js', 'README.md']),
+      expect.arrayContaining([
+        'dist/index.js',
+        'dist/index.d.ts',
+        'dist/cli/main.js',
+        'dist/server/page/index.html',
+        'dist/server/page/page.js',
+        'README.md',
+      ]),
     )
     expect(paths.filter((path) => /\.map$|\.built$|\.tsbuildinfo$/.test(path))).toEqual([])
     const outside = paths.filter((path) => !/^(dist|docs|ops|proto)\/|^[A-Z]+(\.md)?$/.test(path))

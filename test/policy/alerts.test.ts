@@ -1,30 +1,50 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  breakerRule,
-  defaultAlertRules,
-  evaluate,
-  type AlertRule,
-  type Evaluation,
-  type Measures,
-  type QueueMeasures,
-  type Standing,
-} from '../../src/policy/alerts.ts'
+import { breakerRule, defaultAlertRules, type AlertRule } from '../../src/policy/alert-rule.ts'
+import type {
+  Measures,
+  QueueMeasures,
+  Standing,
+  GroupMeasures,
+} from '../../src/policy/alert-measures.ts'
+import { evaluate, type Evaluation, checksOf, maxGroupAlerts } from '../../src/policy/alerts.ts'
 
-const none: QueueMeasures = { exhausted: 0, parked: 0, pending: 0, resolved: 0, failed: 0 }
+const none: QueueMeasures = {
+  exhausted: 0,
+  parked: 0,
+  pending: 0,
+  resolved: 0,
+  failed: 0,
+  captured: 0,
+}
 
 interface Given extends Partial<QueueMeasures> {
+  groups?: Record<string, Partial<GroupMeasures>>
   utilisation?: number
   queues?: Record<string, Partial<QueueMeasures>>
   breakers?: Record<string, boolean>
 }
 
-function measures({ utilisation, queues = {}, breakers, ...counts }: Given): Measures {
+const aGroup: GroupMeasures = {
+  status: 'open',
+  isNew: true,
+  hasOpenLetters: true,
+  failures: 1,
+  firstMs: 0,
+  queues: ['orders'],
+  errorName: 'TypeError',
+  title: 'TypeError: the secret is 1234',
+}
+
+function measures({ utilisation, queues = {}, breakers, groups, ...counts }: Given): Measures {
   return {
     ...(utilisation === undefined ? {} : { utilisation }),
     all: { ...none, ...counts },
     queues: new Map(Object.entries(queues).map(([name, own]) => [name, { ...none, ...own }])),
     ...(breakers ? { breakers: new Map(Object.entries(breakers)) } : {}),
+    groups: new Map(
+      Object.entries(groups ?? {}).map(([group, own]) => [group, { ...aGroup, ...own }]),
+    ),
   }
 }
 
@@ -43,7 +63,8 @@ const rate: AlertRule = {
 function evaluateAll(rules: readonly AlertRule[], given: readonly Given[]): Evaluation[] {
   let standing: ReadonlyMap<string, Standing> = new Map()
   return given.map((one, index) => {
-    const evaluation = evaluate(rules, measures(one), standing, index * 60_000)
+    const checks = checksOf(rules, measures(one), standing)
+    const evaluation = evaluate(checks, measures(one), standing, index * 60_000)
     standing = evaluation.standing
     return evaluation
   })
@@ -219,4 +240,170 @@ describe('evaluate', () => {
       }),
     )
   })
+})
+
+describe('rules about groups', () => {
+  const fresh: AlertRule = {
+    name: 'new',
+    when: { metric: 'new-group', above: 2, withinMs: 120_000 },
+    severity: 'warning',
+  }
+  const regressed: AlertRule = {
+    name: 'back',
+    when: { metric: 'regressed-group' },
+    severity: 'critical',
+  }
+
+  it('raises once for a new group with enough failures, and clears when it is resolved', () => {
+    const given: Given[] = [
+      { groups: { f: { failures: 2 } } },
+      { groups: { f: { failures: 3 } } },
+      { groups: { f: { failures: 500 } } },
+      { groups: { f: { failures: 500, status: 'resolved' } } },
+      { groups: { f: { failures: 501, status: 'open' } } },
+    ]
+    expect(changesOf([fresh], given)).toEqual([[], ['+new:f'], [], ['-new:f'], []])
+  })
+
+  it('does not raise for failures after the window, or for a known group', () => {
+    const late = [{}, {}, {}, { groups: { f: { failures: 9 } } }]
+    expect(changesOf([fresh], late).flat()).toEqual([])
+    expect(changesOf([fresh], [{ groups: { f: { failures: 9, isNew: false } } }])).toEqual([[]])
+  })
+
+  it.each<[string, Given]>([
+    ['has no open letters', { groups: { f: { failures: 9, hasOpenLetters: false } } }],
+    ['is ignored', { groups: { f: { failures: 9, status: 'ignored' } } }],
+    ['is removed', {}],
+  ])('clears the alert of a new group that %s', (_, after) => {
+    const given: Given[] = [{ groups: { f: { failures: 9 } } }, after]
+    expect(changesOf([fresh], given)).toEqual([['+new:f'], ['-new:f']])
+  })
+
+  it('raises each time that a group regresses', () => {
+    const at = (status: GroupMeasures['status']): Given => ({ groups: { f: { status } } })
+    expect(
+      changesOf([regressed], [at('regressed'), at('regressed'), at('resolved'), at('regressed')]),
+    ).toEqual([['+back:f'], [], ['-back:f'], ['+back:f']])
+  })
+
+  it('limits a rule to the groups of its queue', () => {
+    const groups = { f: { failures: 9 }, g: { failures: 9, queues: ['mail', 'sms'] } }
+    expect(changesOf([{ ...fresh, queue: 'sms' }], [{ groups }])).toEqual([['+new:g']])
+  })
+
+  it('names error, queue and counts, and has the title apart', () => {
+    const [evaluation] = evaluateAll([fresh], [{ groups: { f: { failures: 3 } } }])
+    expect(evaluation!.raised).toMatchObject([
+      {
+        group: 'f',
+        queue: 'orders',
+        title: 'TypeError: the secret is 1234',
+        summary: 'new cause of failures: TypeError in queue orders, 3 failures',
+      },
+    ])
+    expect(evaluation!.raised[0]!.summary).not.toContain('1234')
+  })
+
+  it('belongs to no queue if the group is in several, so that a scope hides it', () => {
+    const groups = { f: { failures: 3, queues: ['a', 'b'] } }
+    const [{ raised }] = evaluateAll([fresh], [{ groups }]) as [Evaluation]
+    expect(raised[0]).not.toHaveProperty('queue')
+    expect(raised[0]!.summary).toContain('in 2 queues')
+  })
+
+  it('raises a bounded number of alerts, and one for the others', () => {
+    const many = Object.fromEntries(
+      Array.from({ length: maxGroupAlerts + 7 }, (_, index) => [`f${index}`, { failures: 9 }]),
+    )
+    const [first, second] = evaluateAll([fresh], [{ groups: many }, { groups: many }]) as [
+      Evaluation,
+      Evaluation,
+    ]
+    expect(first.raised).toHaveLength(maxGroupAlerts + 1)
+    expect(first.raised.at(-1)).toMatchObject({ name: 'new:more', value: 7 })
+    expect(second.raised).toEqual([])
+    const few = { f0: { failures: 9 } }
+    const [, cleared] = evaluateAll([fresh], [{ groups: many }, { groups: few }]) as [
+      Evaluation,
+      Evaluation,
+    ]
+    expect(cleared.cleared).toHaveLength(maxGroupAlerts)
+    expect(cleared.cleared.map(({ name }) => name)).toContain('new:more')
+  })
+
+  it('has one alert per cause, whatever the order of events', () => {
+    const status = fc.constantFrom('open', 'ignored', 'resolved', 'regressed')
+    const group = fc.record({
+      status,
+      failures: fc.nat(20),
+      isNew: fc.boolean(),
+      hasOpenLetters: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.array(fc.dictionary(fc.constantFrom('f', 'g'), group)), (all) => {
+        const given = all.map((groups) => ({ groups }))
+        const changes = changesOf([fresh, regressed], given).flat()
+        const news = changes.filter((change) => change.startsWith('+new:f'))
+        expect(news.length).toBeLessThanOrEqual(1)
+        for (const name of ['new:f', 'back:f', 'back:g']) {
+          const own = changes.filter((change) => change.slice(1) === name)
+          own.forEach((change, index) => expect(change[0]).toBe(index % 2 === 0 ? '+' : '-'))
+        }
+      }),
+    )
+  })
+})
+
+describe('the rule silent', () => {
+  const silent: AlertRule = {
+    name: 'silent',
+    when: { metric: 'silent', learnMs: 0 },
+    forMs: 600_000,
+    severity: 'warning',
+  }
+
+  it('watches each queue, raises for the one that stops, and clears when it captures', () => {
+    const given = Array.from({ length: 90 }, (_, minute) => ({
+      queues: {
+        a: { captured: minute },
+        b: { captured: minute < 40 || minute > 70 ? minute : 40 },
+      },
+    }))
+    const changes = changesOf([silent], given).flatMap((all, minute) =>
+      all.map((change) => `${minute} ${change}`),
+    )
+    expect(changes).toHaveLength(2)
+    expect(changes[0]).toMatch(/^5[0-3] \+silent:b$/)
+    expect(changes[1]).toBe('71 -silent:b')
+  })
+
+  it('describes the silence', () => {
+    const given = Array.from({ length: 60 }, (_, minute) => ({
+      queues: { a: { captured: Math.min(40, minute) } },
+    }))
+    const raised = evaluateAll([{ ...silent, queue: 'a', name: 'quiet' }], given).flatMap(
+      (one) => one.raised,
+    )
+    expect(raised).toMatchObject([
+      {
+        name: 'quiet',
+        queue: 'a',
+        summary: expect.stringMatching(/^queue a has captured nothing for 1\d(\.\d)? min/),
+      },
+    ])
+  })
+})
+
+it('raises by the age of the oldest pending letter', () => {
+  const old: AlertRule = {
+    name: 'old',
+    when: { metric: 'pending-age', above: 3_600_000 },
+    severity: 'warning',
+  }
+  const [evaluation] = evaluateAll([old], [{ pendingAgeMs: 5_400_000 }])
+  expect(evaluation!.raised).toMatchObject([
+    { summary: 'pending age is 1.5 h, above 1 h', value: 5_400_000 },
+  ])
+  expect(changesOf([old], [{ pendingAgeMs: 3_600_000 }, {}])).toEqual([[], []])
 })

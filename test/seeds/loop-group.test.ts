@@ -1,3 +1,4 @@
+import type { Meter } from '@opentelemetry/api'
 import { describe, expect, it } from 'vitest'
 import { mailboxDestination } from '../../src/loops/destination.ts'
 import { DLQConsumer, type DLQConsumerOptions } from '../../src/loops/dlq-consumer.ts'
@@ -8,10 +9,13 @@ import { logLoop, type LoopLogger } from '../../src/loops/log.ts'
 import { LoopGroup } from '../../src/loops/loop-group.ts'
 import { MainLoop, type MainLoopOptions } from '../../src/loops/main-loop.ts'
 import { metricsOf } from '../../src/loops/metrics.ts'
+import type { LoopEvent } from '../../src/loops/events.ts'
+import { otelMetrics } from '../../src/observers/metrics/otel-metrics.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { aQueue, deferred } from '../a-queue.ts'
 import { aDeadMessage } from '../loops/a-dead-message.ts'
 import { aLoop, faulty, type LoopBench } from '../loops/a-loop.ts'
+import { aServer } from '../server/a-server.ts'
 import { clause, row } from './rows.ts'
 import { after, recordReceives, away, fails, runLoop, type Request } from './run-loop.ts'
 
@@ -208,6 +212,76 @@ describe(row('M11'), () => {
       ['dlq.message.age_seconds', 90],
       ['dlq.processing.duration_ms', 0],
     ])
+  })
+
+  describe(clause('M11', 'exported (Prometheus, OpenTelemetry)'), () => {
+    const dotted = [
+      'dlq.messages.sent',
+      'dlq.messages.processed',
+      'dlq.messages.replayed',
+      'dlq.messages.discarded',
+      'dlq.queue.depth',
+      'dlq.message.age_seconds',
+      'dlq.processing.duration_ms',
+    ]
+
+    /** A loop with two dead messages: one is replayed, one discarded. */
+    const handleTwo = async (onEvent: (event: LoopEvent) => void): Promise<void> => {
+      const bench = aLoop()
+      runLoop(bench, { onEvent, dlq: { to: bench.dlq, policy: after(1) } })
+      await bench.requests.send({ n: 1 })
+      await bench.requests.send({ n: 2 })
+      await bench.settle()
+      let handled = 0
+      const { dlq: mailbox, clock } = bench
+      const handler = (): { action: string } => ({
+        action: handled++ === 0 ? 'replayed' : 'discarded',
+      })
+      void new DLQConsumer({ mailbox, clock, onEvent, handler } as DLQConsumerOptions).run()
+      await bench.settle()
+    }
+
+    it('to Prometheus by the server, for loops and for letters', async () => {
+      const server = await aServer()
+      const { dlq, metrics } = server
+      dlq.on('*', metrics.observe)
+      await handleTwo((event) => metrics.record(metricsOf(event)))
+      const { id } = await dlq.enqueue({ type: 'mail', payload: 1 }, new Error('x'))
+      await dlq.resolve(id)
+      await dlq.enqueue({ type: 'mail', payload: 1 }, new Error('x'))
+      const client = await server.client()
+      const text = await client.scrapeMetrics()
+      for (const name of [
+        'dlq_messages_sent_total',
+        'dlq_messages_processed_total',
+        'dlq_messages_replayed_total',
+        'dlq_messages_discarded_total',
+        'dlq_queue_depth',
+        'dlq_message_age_seconds_count',
+        'dlq_processing_duration_seconds_count',
+      ])
+        expect(text).toMatch(new RegExp(`^${name}\\{.*\\} [0-9]`, 'm'))
+      expect(text).toMatch(/^dlq_messages_sent_total\{source="requests",.*\} 2$/m)
+      expect(text).toMatch(/^dlq_messages_processed_total\{dlq="letters of mail",.*\} 1$/m)
+      expect(text).toMatch(/^dlq_queue_depth\{dlq="letters of mail"\} 1$/m)
+      await server.close()
+    })
+
+    it('to OpenTelemetry under the same names', async () => {
+      const recorded: string[] = []
+      const instrument = (name: string) => {
+        const record = (): unknown => recorded.push(name)
+        return { add: record, record }
+      }
+      const meter = {
+        createCounter: instrument,
+        createGauge: instrument,
+        createHistogram: instrument,
+      } as unknown as Meter
+      const record = otelMetrics(meter)
+      await handleTwo((event) => record(metricsOf(event)))
+      expect(dotted.filter((name) => !recorded.includes(name))).toEqual([])
+    })
   })
 
   it(clause('M11', 'also when dead messages are kept as letters'), async () => {

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { webhook } from '../../src/observers/notify/webhook.ts'
 import { fixed } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
@@ -152,13 +152,15 @@ describe(row('O9'), () => {
     })
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
-    const notifier = webhook({ url: `http://127.0.0.1:${port}/` })
-    const { dlq, clock } = await aQueue({ maxItems: 10, observers: [notifier] })
+    const hook = webhook({ url: `http://127.0.0.1:${port}/`, private: true })
+    const { dlq, clock } = await aQueue({ maxItems: 10, notify: { hook } })
     for (let n = 0; n < 9; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
     dlq.start()
     await clock.advance(61_000)
-    await notifier.idle()
-    expect(received).toMatchObject([{ state: 'raised', alert: { name: 'nearly-full' } }])
+    await vi.waitFor(() => expect(received).toHaveLength(1), 10_000)
+    expect(received).toMatchObject([
+      { type: 'alert.raised', data: { alert: { name: 'nearly-full' } } },
+    ])
     await dlq.close()
     server.close()
   })

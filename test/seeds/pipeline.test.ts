@@ -22,6 +22,7 @@ import {
   type PipelineEvent,
   type PipelineOptions,
 } from '../../src/pipeline/index.ts'
+import { PipelineAdmin } from '../../src/pipeline/admin.ts'
 import { lineageIn } from '../../src/pipeline/dead/lineage.ts'
 import {
   DlqConfigSchema,
@@ -29,9 +30,13 @@ import {
 } from '../../src/pipeline/proto/redrive/pipeline/v1/dlq_pb.ts'
 import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { PrometheusMetrics, startMetricsServer } from '../../src/observers/metrics/index.ts'
+import { openPipeline } from '../../src/cli/open-pipeline.ts'
 import { redrive } from '../cli/run-cli.ts'
+import { aServer } from '../server/a-server.ts'
 import { listViolations, soak } from '../crash/pipeline/soak.ts'
 import { pipelineBench, streamOf, type PipelineBench } from '../pipeline/pipeline-bench.ts'
+import { aServer } from '../server/a-server.ts'
 import { lacksPrivate } from '../servers/private.ts'
 import { backend } from '../servers/servers.ts'
 import { clause, row } from './rows.ts'
@@ -452,6 +457,34 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       expect(JSON.parse((await replay()).out)).toMatchObject({ sent: 1, passed: 1 })
     })
 
+    it(clause('P6', 'by POST /admin/dlq/{nodeId}/replay'), async () => {
+      await killStreams(streams(2))
+      const pipeline = new PipelineAdmin({ graphs: graphsOf(graphs()), cluster: bench.cluster })
+      const server = await aServer({}, {}, { pipeline })
+      try {
+        const replay = async (body: object): Promise<object> => {
+          const response = await fetch(`${server.url}/admin/dlq/${node}/replay`, {
+            method: 'POST',
+            headers: {
+              authorization: `Bearer ${await server.token({ role: 'operator' })}`,
+              'content-type': 'application/json',
+            },
+            body: JSON.stringify(body),
+          })
+          expect(response.status).toBe(200)
+          return (await response.json()) as object
+        }
+        expect(await replay({ dryRun: true })).toMatchObject({ sent: 2, dryRun: true })
+        const some = { filter: { key: 'k1' }, limit: 1, rate: 100 }
+        expect(await replay(some)).toMatchObject({ sent: 1, done: true })
+        await waitForEvents('routed', 1)
+        expect(await replay({})).toMatchObject({ sent: 1, passed: 1, done: true })
+      } finally {
+        await server.close()
+        await pipeline.close()
+      }
+    })
+
     it(clause('P6', 'unwraps, keeps key and headers'), async () => {
       const value = streamOf('one', 'scan')
       const pipeline = await killStreams([{ key: 'k', value, headers: { trace: 'abc' } }])
@@ -579,6 +612,38 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
         expect(execFileSync(promtool!, args, { cwd: rules, encoding: 'utf8' })).toContain('SUCCESS')
       },
     )
+  })
+
+  describe(clause('P7', 'served over HTTP'), () => {
+    const dead = (name: string): RegExp =>
+      new RegExp(`^pipestream_dlq_${name}\\{.*node_id="${node}".*\\} 2$`, 'm')
+
+    it('by the process that runs the nodes', async () => {
+      const pipeline = await startPipeline(failing({ status: 400 }))
+      await bench.put(input(), [{ value: streamOf('one') }, { value: streamOf('two') }])
+      await waitForEvents('dead-lettered', 2)
+      const metrics = new PrometheusMetrics().include(() => pipeline.metrics())
+      await using server = await startMetricsServer({ port: 0, text: () => metrics.text() })
+      const response = async (): Promise<string> =>
+        (await fetch(`http://127.0.0.1:${server.port}/metrics`)).text()
+      await expect.poll(response).toMatch(dead('depth'))
+      expect(await response()).toMatch(dead('messages_total'))
+    })
+
+    it('by the server, which measures the dead records of a graph', async () => {
+      await startPipeline(failing({ status: 400 }))
+      await bench.put(input(), [{ value: streamOf('one') }, { value: streamOf('two') }])
+      await waitForEvents('dead-lettered', 2)
+      const config = join(folder, 'graph.yaml')
+      writeFileSync(config, JSON.stringify(graphs()))
+      const pipeline = await openPipeline({ option: '--pipeline', file: config, kafka: url })
+      const server = await aServer()
+      server.metrics.include(() => pipeline.metrics())
+      const client = await server.client()
+      await expect.poll(() => client.scrapeMetrics()).toMatch(dead('depth'))
+      await server.close()
+      await pipeline.close()
+    })
   })
 
   describe(row('P8'), () => {

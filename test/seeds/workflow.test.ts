@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import * as redrive from '../../src/index.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
@@ -769,23 +769,27 @@ describe(row('W12'), () => {
     })
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
-    const incidents = pagerduty({ routingKey: 'k'.repeat(32), url: `http://127.0.0.1:${port}/` })
+    const incidents = pagerduty({
+      routingKey: 'k'.repeat(32),
+      url: `http://127.0.0.1:${port}/`,
+      private: true,
+    })
     const { dlq, clock } = await aQueue({
       maxRetries: 1,
       backoff: immediate(),
       alerts: [
         { name: 'exhausted', when: { metric: 'exhausted', above: 0 }, severity: 'critical' },
       ],
-      observers: [incidents],
+      notify: { incidents },
     })
     dlq.handle('a', () => Promise.reject(timedOut()))
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     dlq.start()
     await clock.advance(61_000)
-    await incidents.idle()
+    await vi.waitFor(() => expect(sent).toHaveLength(1), 10_000)
     await dlq.resolve(id, 'mia')
     await clock.advance(61_000)
-    await incidents.idle()
+    await vi.waitFor(() => expect(sent).toHaveLength(2), 10_000)
     expect(sent.map(({ event_action }) => event_action)).toEqual(['trigger', 'resolve'])
     expect(sent[0]!.dedup_key).toBe(sent[1]!.dedup_key)
     await dlq.close()

@@ -3,9 +3,13 @@ import type { FastifyInstance } from 'fastify'
 import { createClient, type Client } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { PrometheusMetrics } from '../../src/observers/metrics/metrics.ts'
 import { Idempotency } from '../../src/server/idempotency.ts'
+import { OneTimeCodes } from '../../src/server/sign-in/one-time-codes.ts'
+import type { ServerOptions } from '../../src/server/parts.ts'
 import { createServer } from '../../src/server/server.ts'
 import { Tokens, type NewToken } from '../../src/server/tokens.ts'
+import type { ServerSettings } from '../../src/config/server.ts'
 import type { QueueOptions } from '../../src/options/options.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import type { Store } from '../../src/store.ts'
@@ -19,6 +23,8 @@ export interface TestServer {
   store: Store
   clock: FakeClock
   tokens: Tokens
+  metrics: PrometheusMetrics
+  codes: OneTimeCodes
   /** Unexpected errors. A test that ends with one has found a bug. */
   errors: unknown[]
   /** A client with a new token. Default: an admin. */
@@ -27,7 +33,11 @@ export interface TestServer {
   close(): Promise<void>
 }
 
-export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
+export async function aServer(
+  options: QueueOptions = {},
+  settings: ServerSettings = {},
+  more: Partial<ServerOptions> = {},
+): Promise<TestServer> {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const dlq = await DeadLetterQueue.open(store, { clock, ...options })
@@ -35,7 +45,11 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
   const errors: unknown[] = []
   const idempotency = new Idempotency(store, clock)
   const onError = (error: unknown): unknown => errors.push(error)
-  const app = createServer({ dlq, tokens, idempotency, clock, version: '0', onError })
+  const codes = new OneTimeCodes(clock)
+  const version = '0'
+  const metrics = new PrometheusMetrics({ process: false, clock })
+  const parts = { dlq, tokens, codes, idempotency, clock, version, settings, metrics, onError }
+  const app = createServer({ ...parts, ...more })
   checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {
@@ -50,6 +64,8 @@ export async function aServer(options: QueueOptions = {}): Promise<TestServer> {
     store,
     clock,
     tokens,
+    metrics,
+    codes,
     errors,
     token,
     client: async (given) => createClient({ url, token: await token(given) }),
@@ -92,10 +108,11 @@ function checkOutputs(app: FastifyInstance): void {
 export function withServerInEachTest(
   onStart: (server: TestServer) => unknown,
   options: QueueOptions = {},
+  settings: ServerSettings = {},
 ): void {
   let server: TestServer
   beforeEach(async () => {
-    server = await aServer(options)
+    server = await aServer(options, settings)
     await onStart(server)
   })
   afterEach(async () => {

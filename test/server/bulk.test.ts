@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { filterActionNames } from '../../src/letter/bulk-action.ts'
 import { permissionOfAction, permissions } from '../../src/api/permissions.ts'
+import type { NewToken } from '../../src/server/tokens.ts'
 import { withServerInEachTest, type TestServer } from './a-server.ts'
 
 let server: TestServer
@@ -88,6 +89,41 @@ describe('bulk actions over HTTP', () => {
     await expect(mia.approveBulkAction({ id })).rejects.toMatchObject(required)
     expect((await bob.approveBulkAction({ id })).approval).toMatchObject({ by: 'bob' })
     expect((await mia.runBulkAction({ id })).state).toBe('running')
+  })
+
+  it('lets another person reject a large plan, which then cannot be run', async () => {
+    const [mia, bob] = [await server.client({ name: 'mia' }), await server.client({ name: 'bob' })]
+    for (let letters = 0; letters < 3; letters += 1) await capture()
+    const { id } = await mia.planBulkAction({ action: 'retry', filter: {} })
+    expect((await bob.cancelBulkAction({ id })).state).toBe('cancelled')
+    const illegal = { problem: { status: 409, code: 'ILLEGAL_MOVE' } }
+    await expect(mia.runBulkAction({ id })).rejects.toMatchObject(illegal)
+    await expect(bob.approveBulkAction({ id })).rejects.toMatchObject(illegal)
+    const { items } = await server.dlq.audit({ what: id, action: 'bulk-cancel', outcome: 'done' })
+    expect(items).toMatchObject([{ actor: 'bob', via: 'http', before: { state: 'planned' } }])
+  })
+
+  it('lets only a person with the permission and the scope of a plan approve it', async () => {
+    const inScope = { queues: ['charge-card'] }
+    const mia = await server.client({ name: 'mia', ...inScope })
+    for (let letters = 0; letters < 3; letters += 1) await capture()
+    const { id } = await mia.planBulkAction({ action: 'retry', filter: {} })
+    const approveAs = async (token: Partial<NewToken>): Promise<unknown> =>
+      (await server.client(token)).approveBulkAction({ id })
+    await expect(approveAs({ name: 'bob', queues: ['other'] })).rejects.toMatchObject(notFound)
+    await expect(approveAs({ name: 'bob', tenants: ['acme'] })).rejects.toMatchObject(notFound)
+    await expect(approveAs({ name: 'bob', role: 'viewer' })).rejects.toMatchObject(forbidden)
+    // Another token of the same person is still the same person.
+    const required = { problem: { status: 403, code: 'APPROVAL_REQUIRED' } }
+    await expect(approveAs({ name: 'mia', role: 'admin' })).rejects.toMatchObject(required)
+    expect(await approveAs({ name: 'bob', ...inScope })).toMatchObject({ approval: { by: 'bob' } })
+    const { items } = await server.dlq.audit({ what: id, action: 'bulk-approve' })
+    expect(items.map(({ actor, outcome }) => `${actor} ${outcome}`).toReversed()).toEqual([
+      'mia started',
+      'mia denied',
+      'bob started',
+      'bob done',
+    ])
   })
 
   it.each(filterActionNames)('requires the permission of the action %s', async (action) => {

@@ -263,9 +263,9 @@ describe('many failures as lines', () => {
     const client = await server.client()
     const firstResult = Promise.withResolvers<void>()
     const lines = async function* (): AsyncGenerator<string> {
-      for (let n = 1; n <= 64; n++) yield line(n)
+      for (let n = 1; n <= 256; n++) yield line(n)
       await firstResult.promise
-      for (let n = 65; n <= 128; n++) yield line(n)
+      for (let n = 257; n <= 512; n++) yield line(n)
     }
     let read = 0
     for await (const result of client.captureMany({}, { lines: lines() })) {
@@ -273,20 +273,34 @@ describe('many failures as lines', () => {
       expect(result).toMatchObject({ line: read, queue: 'a' })
       firstResult.resolve()
     }
-    expect(read).toBe(128)
+    expect(read).toBe(512)
   })
 
   it('keeps the lines before the end of the connection', async () => {
     const token = await server.token()
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
-    const batch = Array.from({ length: 64 }, (_, n) => line(n)).join('\n') + '\n'
+    const batch = Array.from({ length: 256 }, (_, n) => line(n)).join('\n') + '\n'
     socket.write(
       `POST /api/capture HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n` +
         'content-type: application/x-ndjson\r\ncontent-length: 1000000\r\n\r\n',
     )
     socket.write(batch)
-    await vi.waitFor(async () => expect((await server.dlq.stats()).size).toBe(64))
+    await vi.waitFor(async () => expect((await server.dlq.stats()).size).toBe(256))
     socket.destroy()
+  })
+
+  it('keeps the dedupeKeys of tenants apart', async () => {
+    const acme = await server.client({ tenants: ['acme'] })
+    const umbrella = await server.client({ tenants: ['umbrella'] })
+    const failure = { queue: 'a', error, dedupeKey: 'order-1' }
+    const first = await acme.capture(failure)
+    expect(await umbrella.capture(failure)).toMatchObject({ occurrences: 1 })
+    expect(await acme.capture(failure)).toEqual({ ...first, occurrences: 2 })
+    const { items } = await server.dlq.find({ queue: 'a', order: 'oldest' })
+    expect(items).toMatchObject([
+      { tenant: 'acme', dedupeKey: 'acme/order-1', occurrences: 2 },
+      { tenant: 'umbrella', dedupeKey: 'umbrella/order-1', occurrences: 1 },
+    ])
   })
 
   it('bounds each line by the scope of the token', async () => {

@@ -42,6 +42,28 @@ describe('If-Match', () => {
     expect((await client.undoEdit({ id }, { ifVersion: 2 })).payload.json).toBe(1)
   })
 
+  it('lets a removal happen only if nobody changes the letter at the same time', async () => {
+    const { store } = server
+    const apply = store.apply.bind(store)
+    // Somebody else adds a note after the removal has read the letter.
+    store.apply = async (changes) => {
+      store.apply = apply
+      await server.dlq.note(id, 'wait, I need this', 'bob')
+      return apply(changes)
+    }
+    await expect(client.removeLetter({ id }, { ifVersion: 1 })).rejects.toMatchObject(failed)
+    expect(await server.dlq.get(id)).toMatchObject({ state: 'pending', version: 2 })
+    expect(await client.removeLetter({ id }, { ifVersion: 2 })).toMatchObject({ version: 2 })
+    expect(await server.dlq.get(id)).toBeUndefined()
+  })
+
+  it('holds for the removal of an archived letter', async () => {
+    await server.dlq.archive(id)
+    await expect(client.removeLetter({ id }, { ifVersion: 1 })).rejects.toMatchObject(failed)
+    await client.removeLetter({ id }, { ifVersion: 2 })
+    expect(await server.dlq.get(id)).toBeUndefined()
+  })
+
   it('lets one of several concurrent actions win', async () => {
     const acts = Array.from({ length: 5 }, (_, n) =>
       client.noteLetter({ id, text: `note ${n}` }, { ifVersion: 1 }),

@@ -1,4 +1,6 @@
 import type { EndpointName, InputOf } from '../../src/api/endpoints.ts'
+import { toTimestamp } from '../../src/letter/time.ts'
+import { callerOf } from '../../src/server/tokens.ts'
 import { readAll, type TestServer } from './a-server.ts'
 
 /** Every payload, error, header, metadata value and note of the examples contains it. */
@@ -67,6 +69,24 @@ async function aToken({ tokens }: TestServer): Promise<{ id: string }> {
 
 const nothing = { input: () => ({}) }
 
+/** A shared view of the caller of all examples, whose filter contains the secret. */
+async function aView({ store, clock }: TestServer): Promise<{ id: string }> {
+  const id = clock.id()
+  const at = toTimestamp(clock.now())
+  const filter = { queue, tenant, text: secret }
+  const view = { name: 'mine', owner: 'mia', filter, shared: true, createdAt: at, changedAt: at }
+  await store.records.put('view', id, view)
+  return { id }
+}
+
+/** A shared view of somebody else. */
+async function aSharedView(server: TestServer): Promise<Record<string, never>> {
+  const { id } = await aView(server)
+  const { value } = (await server.store.records.get('view', id))!
+  await server.store.records.put('view', id, { ...(value as object), owner: 'otto' })
+  return {}
+}
+
 const pausedQueue = {
   input: async ({ dlq }: TestServer) => {
     await dlq.pauseQueue(queue, 'mia', 'the gateway is down')
@@ -125,6 +145,13 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
     },
   },
   removeLetter: withId,
+
+  listViews: { input: aSharedView },
+  createView: { input: () => ({ name: 'parked', filter: { state: 'parked' }, shared: true }) },
+  replaceView: {
+    input: async (server) => ({ ...(await aView(server)), name: 'parked', filter: {} }),
+  },
+  removeView: { input: aView },
 
   capture: { input: () => failure, outside: 403 },
   captureMany: { ...nothing, lines: () => [JSON.stringify(failure)], outside: 403 },
@@ -205,15 +232,27 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   cancelBulkAction: { input: anAction },
 
   listQueues: pausedQueue,
+  getQueue: { input: () => ({ queue }) },
   getFlowControl: nothing,
   listPausedQueues: pausedQueue,
   pauseQueue: { input: () => ({ queue, reason: 'the gateway is down' }) },
   resumeQueue: { input: () => ({ queue }) },
 
   listAlerts: nothing,
+  listAlertHistory: nothing,
+  listAlertDeliveries: nothing,
+  // No alert is raised and there is no target: the calls pass all checks of the server.
+  acknowledgeAlert: { input: () => ({ name: 'nearly-full', note: 'known' }), allowed: 404 },
+  testAlertTarget: { input: () => ({ target: 'team' }), allowed: 404 },
   getHealth: nothing,
   getMetrics: nothing,
+  scrapeMetrics: nothing,
   getStatistics: nothing,
+  getSettings: nothing,
+  getSeries: { input: () => ({ metric: 'captured' }) },
+  getPipeline: nothing,
+  // The server of the examples has no pipeline: the call passes all checks of the server.
+  replayNode: { input: () => ({ nodeId: 'parser' }), allowed: 404 },
   backtest: { input: () => ({ maxRetries: 1 }) },
   // A memory store has no full-text search: the call passes all checks of the server.
   searchLetters: { input: () => ({ words: 'gateway' }), allowed: 400 },
@@ -226,7 +265,27 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   listAudit: nothing,
   verifyAudit: nothing,
 
+  listWorkers: {
+    input: async ({ store, clock }) => {
+      const seenAt = new Date(clock.now()).toISOString()
+      await store.records.put('worker', 'busy', { queues: [queue], seenAt, sweepMs: 5000 })
+      return {}
+    },
+  },
+  watchEvents: {
+    input: async (server) => {
+      await aLetter(server)
+      return { after: '0' }
+    },
+  },
+
+  createSession: {
+    input: ({ codes }) => ({ code: codes.create(callerOf({ name: 'mia', role: 'viewer' })) }),
+  },
   getCaller: nothing,
+  getSignInMethods: nothing,
+  endSession: nothing,
+
   getLiveness: nothing,
   getReadiness: nothing,
 }

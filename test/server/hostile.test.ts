@@ -1,9 +1,9 @@
-import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { problemSchema, problemType } from '../../src/api/problem.ts'
 import { bodyTimeoutMs } from '../../src/server/limits.ts'
 import { aServer, type TestServer } from './a-server.ts'
+import { sendRaw, type RawResponse } from './send-raw.ts'
 
 let server: TestServer
 let token: string
@@ -20,46 +20,19 @@ afterAll(async () => {
   await server.close()
 })
 
-interface Answer {
-  status: number
-  type: string
-  body: string
-}
-
-/** Sends a request exactly as given: fetch would normalize it. */
+/** Sends a request with a valid token. */
 function send(
   method: string,
   path: string,
   { body, headers = {} }: { body?: string | Buffer; headers?: Record<string, string> } = {},
-): Promise<Answer> {
-  const { port } = new URL(server.url)
-  return new Promise((resolve, reject) => {
-    const request = httpRequest(
-      {
-        host: '127.0.0.1',
-        port,
-        method,
-        path,
-        headers: {
-          authorization: `Bearer ${token}`,
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...headers,
-        },
-      },
-      (response) => {
-        const parts: Buffer[] = []
-        response.on('data', (part: Buffer) => parts.push(part))
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            type: response.headers['content-type'] ?? '',
-            body: Buffer.concat(parts).toString(),
-          }),
-        )
-      },
-    )
-    request.on('error', reject)
-    request.end(body)
+): Promise<RawResponse> {
+  return sendRaw(server.url, method, path, {
+    ...(body === undefined ? {} : { body }),
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
   })
 }
 
@@ -92,7 +65,7 @@ describe('bad requests', () => {
   ])('%s: %d', async (_, status, method, path, body) => {
     const answer = await send(method, path(), body === undefined ? {} : { body })
     expect(answer).toMatchObject({ status })
-    expect(answer.type).toContain(problemType)
+    expect(answer.headers['content-type']).toContain(problemType)
     expect(problemSchema.safeParse(JSON.parse(answer.body)).success).toBe(true)
   })
 

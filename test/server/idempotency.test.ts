@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { CallOptions } from '../../src/api/client.ts'
+import type { CallOptions, ProblemError } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
+import { RedriveError } from '../../src/errors.ts'
+import type { Json } from '../../src/letter/letter.ts'
 import { withServerInEachTest, type TestServer } from './a-server.ts'
 import { examples } from './examples.ts'
 
@@ -42,7 +44,10 @@ describe('Idempotency-Key', () => {
     const input = await examples[name].input(server)
     const call = client[name] as (input: object, options: CallOptions) => Promise<unknown>
     const send = (): Promise<unknown> =>
-      call(input, { idempotencyKey: 'key' }).catch((problem: unknown) => problem)
+      call(input, { idempotencyKey: 'key' }).catch((error: ProblemError) => {
+        const { requestId: _, ...problem } = error.problem
+        return problem
+      })
     const first = await send()
     const again = await send()
     // A letter that is gone is repeated without its content.
@@ -76,6 +81,35 @@ describe('Idempotency-Key', () => {
       if (one.status === 'rejected')
         expect(one.reason).toMatchObject({ problem: { status: 409, code: 'KEY_IN_USE' } })
     expect(settled.some(({ status }) => status === 'fulfilled')).toBe(true)
+    expect(await count()).toBe(1)
+  })
+
+  it('adds the same letter when the server died before its response', async () => {
+    const client = await server.client()
+    const failure = { queue: 'a', json: 1, error }
+    const first = await client.capture(failure, { idempotencyKey: 'key' })
+    const [record] = await server.store.records.list('idempotency')
+    const { response: _, ...unanswered } = record!.value as { response: Json; newId: string }
+    await server.store.records.put('idempotency', record!.id, unanswered, record!.version)
+    expect(await client.capture(failure, { idempotencyKey: 'key' })).toEqual(first)
+    expect(await client.capture(failure, { idempotencyKey: 'key' })).toEqual(first)
+    expect(await count()).toBe(1)
+  })
+
+  it('adds the same letter when the outcome of the write was unknown', async () => {
+    const client = await server.client()
+    const failure = { queue: 'a', json: 1, error }
+    const add = server.store.add.bind(server.store)
+    server.store.add = async (letters, capacity) => {
+      await add(letters, capacity)
+      throw new RedriveError('STORE_UNAVAILABLE', 'the connection was lost')
+    }
+    await expect(client.capture(failure, { idempotencyKey: 'key' })).rejects.toMatchObject({
+      problem: { code: 'STORE_UNAVAILABLE' },
+    })
+    server.store.add = add
+    server.errors.length = 0
+    await client.capture(failure, { idempotencyKey: 'key' })
     expect(await count()).toBe(1)
   })
 

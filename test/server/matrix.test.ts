@@ -113,9 +113,17 @@ function expectedStatus(endpoint: Endpoint, example: Example, column: Column): n
   return example.outside ?? allowed
 }
 
+/** A stream of events has no end: the events up to the one that says that it is ready. */
+async function* untilReady(stream: AsyncIterable<unknown>): AsyncGenerator {
+  for await (const item of stream) {
+    yield item
+    if ((item as { type?: string }).type === 'ready') return
+  }
+}
+
 /** The items of a stream. The problem of a line is thrown as if it were that of the response. */
 async function readStream(stream: AsyncIterable<unknown>): Promise<unknown[]> {
-  const items = await readAll(stream)
+  const items = await readAll(untilReady(stream))
   for (const item of items) {
     const { problem } = item as { problem?: Problem }
     if (problem) throw new ProblemError(problem)

@@ -132,3 +132,28 @@ describe('queues over HTTP', () => {
     expect(asked).toEqual(['said no', { payload: true, among }])
   })
 })
+
+describe('one queue over HTTP', () => {
+  it('shows its counts, the policy in force, its pause and its limits', async () => {
+    const client = await server.client()
+    await capture('charge-card')
+    server.dlq.handle('charge-card', () => {}, { maxRetries: 7, retention: { archiveAfterMs: 5 } })
+    await client.pauseQueue({ queue: 'charge-card', reason: 'the gateway is down' })
+    const queue = await client.getQueue({ queue: 'charge-card' })
+    expect(queue).toMatchObject({
+      queue: 'charge-card',
+      count: 1,
+      states: { pending: 1 },
+      paused: { by: 'mia', reason: 'the gateway is down' },
+      policy: { maxRetries: 7, retention: { archiveAfterMs: 5 }, timeoutMs: 300_000 },
+    })
+    expect(Object.keys(queue.policy)).not.toContain('queues')
+  })
+
+  it('shows the policy of a name without letters', async () => {
+    const client = await server.client()
+    const queue = await client.getQueue({ queue: 'no letters yet' })
+    expect(queue).toMatchObject({ count: 0, policy: { maxRetries: 3, replay: 'safe' } })
+    expect(queue.lastHour).toBeNull()
+  })
+})

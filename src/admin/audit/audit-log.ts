@@ -52,6 +52,8 @@ export interface DeniedCall {
   /** The name of the caller. Default: unauthenticated. */
   actor?: string
   endpoint: string
+  /** Default: access. */
+  action?: AuditAction
   /** Default: the endpoint. */
   what?: AuditSubject
   code: string
@@ -108,6 +110,7 @@ export class AuditLog {
   async deny({
     actor = 'unauthenticated',
     endpoint,
+    action = 'access',
     what,
     code,
     reason,
@@ -117,7 +120,7 @@ export class AuditLog {
     if (repeats === undefined) return
     const subject = what ?? { kind: 'endpoint', id: endpoint }
     await this.#finish({
-      ...this.#draft({ action: 'access', what: subject, actor, reason }),
+      ...this.#draft({ action, what: subject, actor, reason }),
       endpoint,
       outcome: 'denied',
       code,

@@ -19,6 +19,7 @@ export const captureEndpoints = {
     input: captureInput,
     output: captured,
     status: 201,
+    repeatable: true,
   }),
   captureMany: streamEndpoint({
     ...onCapture,

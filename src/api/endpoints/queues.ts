@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { endpoint } from '../endpoint.ts'
 import { oneOrMore } from '../schemas/filter.ts'
 import { pageOf } from '../schemas/letter.ts'
-import { limiterStatus, queueSummary } from '../schemas/queue.ts'
+import { limiterStatus, queueDetail, queueSummary } from '../schemas/queue.ts'
 
 const tag = 'Queues'
 const name = z.string().min(1).max(1000)
@@ -23,6 +23,17 @@ export const queueEndpoints = {
       cursor: z.string().max(2000).optional().describe('The `cursor` of the page before.'),
     }),
     output: pageOf(queueSummary),
+  }),
+  getQueue: endpoint({
+    method: 'GET',
+    path: '/api/queues/{queue}',
+    tag,
+    summary:
+      'Returns a queue with its counts, the policy in force, its limits, and the events of the last hour. A name without letters has counts of 0.',
+    permission: 'letter:read',
+    bounds: 'queue',
+    input: z.strictObject({ queue: name }),
+    output: queueDetail,
   }),
   getFlowControl: endpoint({
     method: 'GET',

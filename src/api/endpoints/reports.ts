@@ -6,13 +6,22 @@ import {
   severities,
   type RetryPolicy,
 } from '../../letter/letter.ts'
-import { endpoint } from '../endpoint.ts'
+import { endpoint, metricsType } from '../endpoint.ts'
 import { filterSchema, filterShape } from '../schemas/filter.ts'
 import { summaryView } from '../schemas/letter.ts'
-import { alertView, backtestReport, healthView, metricsView } from '../schemas/report.ts'
+import {
+  alertChangeView,
+  alertDeliveryView,
+  alertView,
+  backtestReport,
+  healthView,
+  metricsView,
+  targetTestView,
+} from '../schemas/report.ts'
 
 const tag = 'Reports'
 const nothing = z.strictObject({})
+const alertLimit = z.int().min(1).max(500).optional().describe('Default: 500.')
 const maxRetries = z.int().min(0).max(1000)
 /** The queue checks it, with its defaults. */
 const retryPolicy = z
@@ -49,6 +58,50 @@ export const reportEndpoints = {
     input: nothing,
     output: z.array(alertView),
   }),
+  listAlertHistory: endpoint({
+    method: 'GET',
+    path: '/api/alerts/history',
+    tag,
+    summary:
+      'Lists alerts that were raised and cleared, the newest first. A caller with a scope sees those of its queues.',
+    permission: 'letter:read',
+    bounds: 'queues',
+    input: z.strictObject({ limit: alertLimit }),
+    output: z.array(alertChangeView),
+  }),
+  listAlertDeliveries: endpoint({
+    method: 'GET',
+    path: '/api/alerts/deliveries',
+    tag,
+    summary: 'Lists notifications that wait, were delivered or failed, the newest first.',
+    permission: 'admin',
+    bounds: 'all',
+    input: z.strictObject({ limit: alertLimit }),
+    output: z.array(alertDeliveryView),
+  }),
+  acknowledgeAlert: endpoint({
+    method: 'POST',
+    path: '/api/alerts/{name}/acknowledge',
+    tag,
+    summary: 'Ends the reminders of a raised alert until it clears.',
+    permission: 'letter:retry',
+    bounds: 'queues',
+    input: z.strictObject({
+      name: z.string().min(1).max(400),
+      note: z.string().min(1).max(1000).exactOptional(),
+    }),
+    output: alertView,
+  }),
+  testAlertTarget: endpoint({
+    method: 'POST',
+    path: '/api/alerts/test',
+    tag,
+    summary: 'Sends a test to a target for notifications, and returns what it answered.',
+    permission: 'admin',
+    bounds: 'all',
+    input: z.strictObject({ target: z.string().min(1).max(50) }),
+    output: targetTestView,
+  }),
   getHealth: endpoint({
     method: 'GET',
     path: '/api/health',
@@ -68,6 +121,17 @@ export const reportEndpoints = {
     bounds: 'all',
     input: nothing,
     output: metricsView,
+  }),
+  scrapeMetrics: endpoint({
+    method: 'GET',
+    path: '/metrics',
+    tag,
+    summary: 'Returns the metrics of the store and of this server in the format of Prometheus.',
+    permission: 'letter:read',
+    bounds: 'all',
+    input: nothing,
+    output: z.string(),
+    text: metricsType,
   }),
   // A rule that matches messages tells what they say, so that reading the report is reading them.
   backtest: endpoint({

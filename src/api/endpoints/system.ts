@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { endpoint } from '../endpoint.ts'
-import { permissions, roles } from '../permissions.ts'
+import { anyJson } from '../schemas/letter.ts'
 import { pausedQueue, statistics } from '../schemas/statistics.ts'
 
 const tag = 'System'
@@ -27,22 +27,6 @@ export const systemEndpoints = {
     input: nothing,
     output: z.strictObject({ ok: z.literal(true) }),
   }),
-  getCaller: endpoint({
-    method: 'GET',
-    path: '/api/me',
-    tag,
-    summary: 'Returns the name, the permissions and the scope of the caller.',
-    permission: 'any',
-    bounds: 'none',
-    input: nothing,
-    output: z.strictObject({
-      name: z.string(),
-      role: z.enum(roles).exactOptional(),
-      permissions: z.array(z.enum(permissions)),
-      queues: z.array(z.string()).exactOptional(),
-      tenants: z.array(z.string()).exactOptional(),
-    }),
-  }),
   getStatistics: endpoint({
     method: 'GET',
     path: '/api/stats',
@@ -52,6 +36,24 @@ export const systemEndpoints = {
     bounds: 'all',
     input: nothing,
     output: statistics,
+  }),
+  getSettings: endpoint({
+    method: 'GET',
+    path: '/api/settings',
+    tag,
+    summary:
+      'Returns every effective setting of this server and where it comes from. Secrets are masked.',
+    permission: 'admin',
+    bounds: 'all',
+    input: nothing,
+    output: z.array(
+      z.strictObject({
+        key: z.string(),
+        value: anyJson,
+        from: z.string().describe('`default`, a file with a line, a variable or a flag.'),
+        secret: z.literal(true).exactOptional().describe('The value is masked.'),
+      }),
+    ),
   }),
   listPausedQueues: endpoint({
     method: 'GET',

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { states } from '../../letter/letter.ts'
+import { categories, priorities, states } from '../../letter/letter.ts'
 import { timestamp } from './filter.ts'
+import { anyJson } from './letter.ts'
 import { pausedQueue } from './statistics.ts'
 
 const count = z.int().nonnegative()
@@ -29,3 +30,44 @@ export const limiterStatus = z.strictObject({
   limit: count.exactOptional().describe('Maximum number of letters that run at once.'),
   recovering: z.literal(true).exactOptional(),
 })
+
+const ms = z.number().nonnegative()
+
+/** The options that are in force for a queue in the process of the server. */
+const queuePolicy = z
+  .strictObject({
+    maxRetries: count,
+    maxRetriesByCategory: z.partialRecord(z.enum(categories), count),
+    retryForMs: ms.exactOptional(),
+    backoff: anyJson.exactOptional().describe('Absent: it depends on the category of a failure.'),
+    priority: z.enum(priorities),
+    timeoutMs: ms,
+    retention: z
+      .strictObject({ archiveAfterMs: ms.exactOptional(), removeAfterMs: ms.exactOptional() })
+      .exactOptional()
+      .describe('Absent: letters are kept.'),
+    dependency: z.string().exactOptional(),
+    lockedHeaders: z.array(z.string()),
+    payloadSchema: anyJson.exactOptional(),
+    replay: z.enum(['safe', 'idempotent-key', 'never']),
+    requireFix: z.boolean(),
+    confirmReplayMs: ms,
+    breaker: anyJson,
+    budget: anyJson.exactOptional(),
+    concurrency: anyJson,
+  })
+  .meta({ id: 'QueuePolicy' })
+
+/** A queue with all that decides when its letters run, and what happened lately. */
+export const queueDetail = queueSummary
+  .extend({
+    policy: queuePolicy,
+    limiter: limiterStatus
+      .exactOptional()
+      .describe('The breaker and the limits now. Absent: no letter has run in this server.'),
+    lastHour: z
+      .strictObject({ captured: count, resolved: count, failed: count })
+      .nullable()
+      .describe('Events of the last hour, accurate to 5 minutes. Null: there are no samples yet.'),
+  })
+  .meta({ id: 'QueueDetail' })

@@ -16,19 +16,55 @@ export const alertView = z
       'exhausted',
       'parked',
       'pending',
+      'pending-age',
       'success-rate',
+      'new-group',
+      'regressed-group',
+      'silent',
       'breaker-open',
     ]),
     value: z.number(),
     above: z.number().exactOptional(),
     below: z.number().exactOptional(),
     queue: z.string().exactOptional(),
+    group: z.string().exactOptional().describe('The fingerprint of the group.'),
+    title: z.string().exactOptional().describe('Title of the group. Needs payload:read.'),
     summary: z.string(),
     hint: z.string().exactOptional(),
     raisedAt: timestamp,
     clearedAt: timestamp.exactOptional(),
+    acknowledged: z
+      .strictObject({ by: z.string(), at: timestamp, note: z.string().exactOptional() })
+      .exactOptional(),
   })
   .meta({ id: 'Alert' })
+
+export const alertChangeView = z.strictObject({
+  id: z.string(),
+  at: timestamp,
+  state: z.enum(['raised', 'cleared', 'reminder']),
+  alert: alertView,
+})
+
+export const alertDeliveryView = z.strictObject({
+  id: z.string().describe('Also the id of the message for the receiver.'),
+  target: z.string(),
+  state: z.enum(['waiting', 'sending', 'delivered', 'failed']),
+  isDigest: z.boolean(),
+  changes: z.array(alertChangeView),
+  stillRaised: z.array(alertView).describe('Digest: alerts that were raised before.'),
+  createdAt: timestamp,
+  dueAt: timestamp.describe('The next attempt, or the end.'),
+  attempts: count,
+  answer: z.string().exactOptional().describe('What the receiver answered last.'),
+})
+
+export const targetTestView = z.strictObject({
+  target: z.string(),
+  kind: z.enum(['webhook', 'slack', 'pagerduty', 'email']),
+  sent: z.boolean(),
+  answer: z.string().describe('What the receiver answered.'),
+})
 
 const spool = z.strictObject({
   letters: count,

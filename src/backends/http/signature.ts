@@ -47,3 +47,27 @@ export function verifySignature(
 function digest(seconds: number, body: string | Uint8Array, secret: string): Buffer {
   return createHmac('sha256', secret).update(`${seconds}.`).update(body).digest()
 }
+
+/** The key of a Standard Webhooks secret, or undefined if the secret is not valid. */
+export function parseWebhookSecret(secret: string): Buffer | undefined {
+  const [, encoded] = /^whsec_([A-Za-z0-9+/]{32,86}={0,2})$/.exec(secret) ?? []
+  if (encoded === undefined) return undefined
+  const key = Buffer.from(encoded, 'base64')
+  return key.length >= 24 && key.length <= 64 ? key : undefined
+}
+
+/**
+ * The signatures of a request by Standard Webhooks, one for each key: HMAC-SHA-256 of the id, the
+ * time in seconds and the body, joined by dots.
+ */
+export function signWebhook(
+  id: string,
+  seconds: number,
+  body: string,
+  keys: readonly Uint8Array[],
+): string {
+  return keys
+    .map((key) => createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64'))
+    .map((signature) => `v1,${signature}`)
+    .join(' ')
+}

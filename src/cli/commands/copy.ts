@@ -8,7 +8,7 @@ import { fileOf, nameOf, withStore, type GlobalOptions, type Opened } from '../o
 import { formatCount, truncate, toJson, escapeLine, lineWidth, formatTable } from '../print.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
-import { listLiveWorkers } from '../live-workers.ts'
+import { listLiveWorkers } from '../../redelivery/live-workers.ts'
 
 const examples = `
 Examples:
@@ -97,7 +97,7 @@ async function runCopy(source: Opened, target: Opened, options: CopyCommandOptio
  */
 async function checkIdle({ store, url, clock }: Opened): Promise<void> {
   const workers = await listLiveWorkers(store, clock.now())
-  const names = workers.map(({ name }) => name).slice(0, 3)
+  const names = workers.map(({ id }) => id).slice(0, 3)
   if (workers.length > 0)
     throw new RedriveError(
       'INVALID_INPUT',

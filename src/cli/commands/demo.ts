@@ -1,10 +1,8 @@
 import type { Command } from 'commander'
 import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
+import { demoStore } from '../demo/demo-store.ts'
 import type { GlobalOptions } from '../open.ts'
-
-/** Never the store of REDRIVE_STORE, which may be in production. */
-const defaultStore = 'sqlite:.redrive/demo.db'
 
 const examples = `
 Examples:
@@ -15,12 +13,12 @@ Examples:
 export function addDemo(program: Command): void {
   program
     .command('demo')
-    .description(`watch a worker handle failing calls; stores its letters in ${defaultStore}`)
+    .description(`watch a worker handle failing calls; stores its letters in ${demoStore}`)
     .option('--seconds <count>', 'stop after this many seconds')
     .addHelpText('after', examples)
     .action(async (_, self: Command) => {
       const options = self.optsWithGlobals<GlobalOptions & { seconds?: string }>()
-      const url = options.store ?? defaultStore
+      const url = options.store ?? demoStore
       const { runDemo } = await import('../demo/demo.ts')
       return runDemo({
         url,

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { inspectSpool } from '../../connect/store.ts'
+import { isEnded, readDeliveries } from '../../observers/notify/delivery.ts'
 import { maxLimit } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
 import { verifyCounts } from '../verify-counts.ts'
@@ -13,7 +14,7 @@ import {
   formatDuration,
   type Style,
 } from '../print.ts'
-import { listLiveWorkers } from '../live-workers.ts'
+import { listLiveWorkers } from '../../redelivery/live-workers.ts'
 
 const examples = `
 Examples:
@@ -60,6 +61,7 @@ async function runDoctor(opened: Opened, options: DoctorOptions): Promise<void> 
     ...(options.quick ? [] : await checkLetters(opened)),
     ...(await checkWorkers(opened)),
     ...(await checkSpool(opened)),
+    ...(await checkNotifications(opened)),
     ...opened.configProblems.map((text): Finding => ({
       kind: 'problem',
       what: 'configuration',
@@ -153,6 +155,33 @@ async function checkSpool({ url }: Opened): Promise<Finding[]> {
 
 const maxExamples = 5
 
+/** Notifications of alerts that failed, and those that wait for a process with their target. */
+async function checkNotifications({ store, clock }: Opened): Promise<Finding[]> {
+  const deliveries = await readDeliveries(store.records)
+  const failed = deliveries.filter(({ state }) => state === 'failed')
+  const late = deliveries.filter(
+    (delivery) => !isEnded(delivery) && toMs(delivery.dueAt) < clock.now() - lateDeliveryMs,
+  )
+  const findings: Finding[] = []
+  const last = failed.at(-1)
+  if (last)
+    findings.push({
+      kind: 'warning',
+      what: 'notifications',
+      text: `${formatCount(failed.length, 'notification')} failed, the last to ${last.target}: ${last.answer ?? 'no answer'}; run redrive alerts deliveries`,
+    })
+  if (late.length > 0)
+    findings.push({
+      kind: 'warning',
+      what: 'notifications',
+      text: `${formatCount(late.length, 'notification')} to ${[...new Set(late.map(({ target }) => target))].join(', ')} ${late.length === 1 ? 'is' : 'are'} late: start redrive work or redrive serve with this target`,
+    })
+  return findings
+}
+
+/** A live process would have sent a notification within this time. */
+const lateDeliveryMs = 10 * 60_000
+
 /** Findings from reading all letters. */
 async function checkLetters({ store }: Opened): Promise<Finding[]> {
   const { count, corrupt, differences, changing } = await verifyCounts(store)
@@ -197,7 +226,7 @@ async function checkWorkers({ store, clock }: Opened): Promise<Finding[]> {
           kind: 'ok',
           what: 'workers',
           text: workers
-            .map(({ name, queues }) => `${name} (${formatCount(queues.length, 'queue')})`)
+            .map(({ id, queues }) => `${id} (${formatCount(queues.length, 'queue')})`)
             .join(', '),
         },
   ]

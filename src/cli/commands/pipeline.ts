@@ -1,17 +1,13 @@
 import type { Command } from 'commander'
-import { readTextFile } from '../../config/read-file.ts'
 import { systemClock } from '../../clock/clock.ts'
-import { needing } from '../../connect/store.ts'
 import { RedriveError } from '../../errors.ts'
-import type { Cluster } from '../../backends/kafka/cluster.ts'
-import { toMs, toTimestamp, type Timestamp } from '../../letter/time.ts'
-import { nearest } from '../../check/nearest.ts'
-import type { Graphs } from '../../pipeline/graph/graph.ts'
+import { toMs } from '../../letter/time.ts'
+import type { NodeStatus } from '../../pipeline/admin.ts'
 import type { ReplayReport } from '../../pipeline/replay/options.ts'
 import type { NodeSettings } from '../../pipeline/graph/settings.ts'
-import type { DeadPlace, NodeDepth } from '../../pipeline/metrics/depth.ts'
 import { collect } from '../filter.ts'
 import type { GlobalOptions } from '../open.ts'
+import { loadWithKafka, openPipeline, type GraphSource } from '../open-pipeline.ts'
 import {
   formatCount,
   truncate,
@@ -90,15 +86,9 @@ function addGraphOptions(command: Command): Command {
 }
 
 async function runReplay(name: string, options: ReplayCommandOptions): Promise<void> {
-  const [{ replayNode }, { replayFilter }, { checkTopic }] = await loadWithKafka(() =>
-    Promise.all([
-      import('../../pipeline/replay/replay.ts'),
-      import('../../pipeline/replay/filter.ts'),
-      import('../../pipeline/graph/topics.ts'),
-    ]),
-  )
-  const { graphs, cluster } = await openCluster(options)
-  const settings = findNode(graphs, name)
+  const { replayFilter } = await loadWithKafka(() => import('../../pipeline/replay/filter.ts'))
+  const pipeline = await openPipeline(graphSource(options))
+  const settings = pipeline.find(name)
   const { limit, rate, to, id, dryRun = false, again = false } = options
   // Almost certainly an unset variable. With the same name, only the first replay would do
   // anything.
@@ -111,15 +101,13 @@ async function runReplay(name: string, options: ReplayCommandOptions): Promise<v
   const stopping = stopOnSignal()
   let worked = false
   try {
-    const report = await replayNode({
-      cluster,
-      settings,
+    const report = await pipeline.replay(settings.node, {
       filter: replayFilter(options.filter ?? []),
       dryRun,
       again,
       ...(limit === undefined ? {} : { limit: Number(limit) }),
       ...(rate === undefined ? {} : { rate: Number(rate) }),
-      ...(to === undefined ? {} : { target: checkTopic(to) }),
+      ...(to === undefined ? {} : { target: to }),
       ...(id === undefined ? {} : { id }),
       signal: stopping.signal,
       onProgress: (report) => {
@@ -135,7 +123,12 @@ async function runReplay(name: string, options: ReplayCommandOptions): Promise<v
   } finally {
     stopping.end()
     progressOutput?.close()
+    await pipeline.close()
   }
+}
+
+function graphSource({ config: file, kafka }: PipelineOptions): GraphSource {
+  return { option: '--config', file, kafka }
 }
 
 function formatProgress({ sent, quarantined, passed, left, dryRun }: ReplayReport): string {
@@ -183,79 +176,19 @@ export function formatSummary(
 }
 
 async function printStatus(options: PipelineOptions): Promise<void> {
-  const { DeadRecordDepth } = await loadWithKafka(() => import('../../pipeline/metrics/depth.ts'))
-  const { graphs, cluster } = await openCluster(options)
-  const existingTopics = new Set(await listTopics(cluster))
-  const readDepths = async (
-    placeOf: (node: NodeSettings) => Omit<DeadPlace, 'graph' | 'node'>,
-  ): Promise<Map<string, NodeDepth>> => {
-    const nodes = graphs.nodes
-      .map((settings) => ({ graph: settings.graph, node: settings.node, ...placeOf(settings) }))
-      .filter(({ topic }) => existingTopics.has(topic))
-    const depths = new DeadRecordDepth({ cluster, nodes, longestMs: maxWaitMs })
-    try {
-      return new Map((await depths.ask()).map((one) => [one.node, one]))
-    } finally {
-      await depths.close()
-    }
-  }
-  const dead = await readDepths(({ cluster, dlq }) => ({ cluster, topic: dlq.topic }))
-  // Replay positions belong to the DLQ topic, not to the quarantine topic: query this one without a
-  // cluster.
-  const quarantined = await readDepths(({ dlq }) => ({ cluster: '', topic: dlq.quarantineTopic }))
-  const rows = graphs.nodes.map((settings) =>
-    toStatusRow(settings, dead.get(settings.node), quarantined.get(settings.node)),
-  )
-  if (options.json) process.stdout.write(`${toJson(rows, 2)}\n`)
-  else process.stdout.write(`${formatStatus(rows, systemClock.now(), lineWidth()).join('\n')}\n`)
-}
-
-const maxWaitMs = 30_000
-
-export interface StatusRow {
-  graph: string
-  node: string
-  name: string
-  /** Null: unknown, and `problem` says why. */
-  depth: number | null
-  /** When the oldest dead record died. */
-  oldestAt: Timestamp | null
-  quarantined: number | null
-  problem?: string
-}
-
-async function listTopics(cluster: Cluster): Promise<string[]> {
-  const admin = cluster.admin()
+  const pipeline = await openPipeline(graphSource(options))
   try {
-    return await cluster.call(() => admin.listTopics())
+    const rows = await pipeline.status()
+    if (options.json) process.stdout.write(`${toJson(rows, 2)}\n`)
+    else process.stdout.write(`${formatStatus(rows, systemClock.now(), lineWidth()).join('\n')}\n`)
   } finally {
-    await admin.close().catch(() => {})
+    await pipeline.close()
   }
 }
 
-export function toStatusRow(
-  { graph, node, name }: Pick<NodeSettings, 'graph' | 'node' | 'name'>,
-  dead: NodeDepth | undefined,
-  quarantined: NodeDepth | undefined,
-): StatusRow {
-  const { depth, problem } = toDepth(quarantined)
-  const why = problem === undefined ? {} : { problem }
-  return { graph, node, name, ...why, ...toDepth(dead), quarantined: depth }
-}
-
-/** A topic that does not exist has depth 0. */
-function toDepth(
-  measured: NodeDepth | undefined,
-): Pick<StatusRow, 'depth' | 'oldestAt' | 'problem'> {
-  if (!measured) return { depth: 0, oldestAt: null }
-  if ('error' in measured) return { depth: null, oldestAt: null, problem: measured.error.message }
-  const { depth, oldestMs } = measured
-  return { depth, oldestAt: oldestMs === undefined ? null : toTimestamp(oldestMs) }
-}
-
-export function formatStatus(rows: readonly StatusRow[], nowMs: number, width: number): string[] {
+export function formatStatus(rows: readonly NodeStatus[], nowMs: number, width: number): string[] {
   const count = (value: number | null): string => value?.toLocaleString('en') ?? '?'
-  const lines = formatTable<StatusRow>(
+  const lines = formatTable<NodeStatus>(
     [
       { title: 'NODE', cell: ({ name }) => escapeLine(name), minWidth: 10 },
       { title: 'DEAD', cell: ({ depth }) => count(depth), alignRight: true },
@@ -273,52 +206,4 @@ export function formatStatus(rows: readonly StatusRow[], nowMs: number, width: n
     problem === undefined ? [] : [truncate(`${escapeLine(name)}: ${escapeLine(problem)}`, width)],
   )
   return [...lines, ...problems]
-}
-
-const loadWithKafka = <T>(load: () => Promise<T>): Promise<T> =>
-  needing('@platformatic/kafka', load, 'command')
-
-async function openCluster({ config, kafka }: PipelineOptions): Promise<{
-  graphs: Graphs
-  cluster: Cluster
-}> {
-  const [{ readGraphs }, { Cluster: ClusterClass }] = await loadWithKafka(() =>
-    Promise.all([
-      import('../../pipeline/graph/graph.ts'),
-      import('../../backends/kafka/cluster.ts'),
-    ]),
-  )
-  const graphs = readGraphs(readGraphFile(config), config)
-  const url = kafka ?? graphs.kafka
-  if (url === undefined)
-    throw new RedriveError('INVALID_INPUT', `${config} has no kafka URL: give it with --kafka`)
-  const settings = { url, clock: systemClock, timeoutMs: 10_000, clientId: 'redrive-cli' }
-  return { graphs, cluster: new ClusterClass(settings) }
-}
-
-function readGraphFile(file: string): string {
-  try {
-    return readTextFile(file)
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new RedriveError('INVALID_INPUT', `--config cannot be read: ${why}`, { cause })
-  }
-}
-
-function findNode({ nodes }: Graphs, wanted: string): NodeSettings {
-  const byId = nodes.filter(({ node }) => node === wanted)
-  const matches = byId.length > 0 ? byId : nodes.filter(({ name }) => name === wanted)
-  if (matches.length === 1) return matches[0]!
-  if (matches.length > 1)
-    throw new RedriveError(
-      'INVALID_INPUT',
-      `several nodes are named ${wanted}: use the id of the node`,
-    )
-  const near = nearest(
-    wanted,
-    nodes.flatMap(({ node, name }) => [node, name]),
-  )
-  const all = nodes.map(({ node, name }) => (node === name ? node : `${node} (${name})`))
-  const hint = near ? `did you mean ${near}?` : `known: ${all.join(', ')}`
-  throw new RedriveError('INVALID_INPUT', `unknown node ${JSON.stringify(wanted)}: ${hint}`)
 }

@@ -2,15 +2,16 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { sleep, type Clock } from '../../clock/clock.ts'
 import { connect } from '../../connect/store.ts'
-import { RedriveError } from '../../errors.ts'
 import { states } from '../../letter/letter.ts'
 import { logObserver, type LoggerLike } from '../../observers/log.ts'
+import type { AlertRule } from '../../policy/alert-rule.ts'
 import { exponential } from '../../policy/backoff.ts'
 import { DeadLetterQueue } from '../../queue/queue.ts'
 import type { Store } from '../../store.ts'
 import { fileOf, hideSecrets } from '../open.ts'
-import { formatCount, toJson, escapeLine } from '../print.ts'
+import { formatCount, toJson } from '../print.ts'
 import { stoppedExit } from '../stop-on-signal.ts'
+import { checkDemoStore } from './demo-store.ts'
 import { createTraffic } from './traffic.ts'
 import { openLiveView, openLogView, type View, type ViewOptions } from './view.ts'
 
@@ -31,7 +32,12 @@ export async function runDemo(options: DemoOptions): Promise<void> {
   const store = await openStore(url, clock)
   const dlq = await DeadLetterQueue.open(store, demoOptions(clock))
   const shop = createTraffic(dlq, clock)
-  await checkDemoStore(store, shop.queues, url)
+  try {
+    await checkDemoStore(store, shop.queues, url)
+  } catch (error) {
+    await dlq.close()
+    throw error
+  }
   const ended = new AbortController()
   const end = (interrupted: boolean): void => {
     if (interrupted) process.exitCode = stoppedExit
@@ -64,6 +70,15 @@ export function demoOptions(clock: Clock) {
     graceMs: 1000,
     sweepMs: 2000,
     leaseMs: 10_000,
+    alerts: [
+      {
+        name: 'many-parked',
+        when: { metric: 'parked', above: 20 },
+        severity: 'warning',
+        hint: 'A release may be broken: check the largest group.',
+      },
+    ] satisfies AlertRule[],
+    alertEveryMs: 5000,
     retention: { archiveAfterMs: 5 * 60_000, removeAfterMs: 30 * 60_000 },
   }
 }
@@ -72,22 +87,6 @@ async function openStore(url: string, clock: Clock): Promise<Store> {
   const file = fileOf(url)
   if (file !== undefined) mkdirSync(dirname(file), { recursive: true })
   return connect(url, clock)
-}
-
-/** Rejects a store with letters of other queues: a worker would park letters without a handler. */
-async function checkDemoStore(
-  store: Store,
-  demoQueues: readonly string[],
-  url: string,
-): Promise<void> {
-  const counts = await store.tally('queue', { state: [...states] })
-  const foreign = [...counts.keys()].find((queue) => !demoQueues.includes(queue))
-  if (foreign === undefined) return
-  await store.close()
-  throw new RedriveError(
-    'INVALID_INPUT',
-    `${hideSecrets(url)} contains letters of queue ${escapeLine(foreign)}, which is not a queue of the demo: use another store with --store`,
-  )
 }
 
 function openView(view: ViewOptions, options: DemoOptions): View {

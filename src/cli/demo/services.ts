@@ -5,7 +5,7 @@ import type { GuardedRun } from '../../capture/operation.ts'
 /** A part of a shop that calls something unreliable. */
 export interface Service {
   queue: string
-  /** How often the service is called, relative to the others. */
+  /** How often the service is called, relative to the others. 0: only once, at the start. */
   share: number
   /** Concurrent calls. Default: 1. */
   burst?: number
@@ -16,6 +16,8 @@ export interface Service {
 /** The input of a call. `lines` is null in orders of an old client. */
 export interface Order {
   order: number
+  /** The shop that it belongs to. */
+  tenant: string
   customer: string
   amount: number
   currency: 'EUR'
@@ -45,13 +47,20 @@ const outageMs = 15_000
 const windowMs = 4000
 const callsPerWindow = 4
 
+/** The release that breaks the search index, and when the next one fixes it. */
+const brokenRelease = '2026.11.2'
+const fixedAfterMs = 60_000
+
+/** The queue of the broken release. */
+export const indexQueue = 'index-order'
+
 /** A refund above this amount needs a review. */
 export const refundLimit = 500
 
 /**
  * The services of the demo, each with another kind of failure: connection resets and outages, a
- * rate limit, a payload that its handler cannot process, permanent rejections, timeouts, and a rule
- * that needs a review.
+ * rate limit, a payload that its handler cannot process, permanent rejections, timeouts, a rule
+ * that needs a review, a host that is gone, and a broken release that makes one big group.
  */
 export function createServices(clock: Clock): Service[] {
   return [
@@ -70,8 +79,16 @@ export function createServices(clock: Clock): Service[] {
     },
     { queue: 'render-invoice', share: 1, settings: { priority: 'low' }, call: renderInvoice },
     { queue: 'sync-customer', share: 1, settings: {}, call: syncCustomer },
-    { queue: 'ship-parcel', share: 3, settings: { timeoutMs: 1500 }, call: shipParcel(clock) },
+    { queue: 'ship-parcel', share: 3, settings: { timeoutMs: 4000 }, call: shipParcel(clock) },
     { queue: 'refund', share: 1, settings: {}, call: refund },
+    {
+      queue: 'call-webhook',
+      share: 1,
+      // Without a breaker, so that retries are used up.
+      settings: { maxRetries: 2, breaker: false },
+      call: callWebhook,
+    },
+    { queue: indexQueue, share: 0, burst: 40, settings: {}, call: indexOrder(clock) },
   ]
 }
 
@@ -118,6 +135,21 @@ function shipParcel(clock: Clock): Service['call'] {
     await sleep(clock, slow ? (run.letter ? 10_000 : 400) : 100, run.signal)
     if (slow) throw errorWithCode('ETIMEDOUT', 'carrier did not answer in time')
     return { parcel: order.order }
+  }
+}
+
+/** The host of the partner is gone, so that no retry helps. */
+const callWebhook: Service['call'] = async () => {
+  throw errorWithCode('ECONNREFUSED', 'connect ECONNREFUSED 203.0.113.7:443')
+}
+
+/** The code of the broken release fails for every order. */
+function indexOrder(clock: Clock): Service['call'] {
+  const fixedMs = clock.now() + fixedAfterMs
+  return async ({ order }) => {
+    if (clock.now() < fixedMs)
+      throw new TypeError(`release ${brokenRelease}: cannot read property 'price' of undefined`)
+    return { indexed: order }
   }
 }
 

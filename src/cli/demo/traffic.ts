@@ -1,8 +1,9 @@
 import { sleep, type Clock } from '../../clock/clock.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
+import { runOperator } from './operator.ts'
 import { refundLimit, createServices, type Order, type Service } from './services.ts'
 
-/** Simulates incoming calls, and a person who reviews parked letters. */
+/** Simulates incoming calls, and a person who takes care of letters. */
 export interface Traffic {
   /** Names of all queues of the demo. */
   readonly queues: string[]
@@ -16,9 +17,7 @@ export function createTraffic(dlq: DeadLetterQueue, clock: Clock): Traffic {
   return new ShopTraffic(dlq, clock)
 }
 
-/** Above this number of parked letters, the demo reviews the oldest one. */
-const maxParked = 8
-const reviewPauseMs = 5000
+const tenants = ['acme', 'globex', 'initech']
 const customers = [
   'ada@example.com',
   'grace@example.com',
@@ -43,7 +42,11 @@ class ShopTraffic implements Traffic {
     this.#clock = clock
     this.#capturers = createServices(clock).map((service) => ({
       service,
-      call: dlq.guard(service.queue, service.call, { ...service.settings, rethrow: false }),
+      call: dlq.guard(service.queue, service.call, {
+        ...service.settings,
+        rethrow: false,
+        context: ({ tenant }) => ({ tenant }),
+      }),
     }))
     dlq.on('captured', async ({ letter }) => {
       if (letter.queue === 'refund')
@@ -56,12 +59,12 @@ class ShopTraffic implements Traffic {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const reviewing = this.#review(signal)
+    const operator = runOperator(this.#dlq, this.#clock, signal)
     // First one call of each service, so that every kind of failure is visible.
     for (const capturer of this.#capturers) await this.#callService(capturer, 150, signal)
     while (!signal.aborted)
       await this.#callService(this.#pickCapturer(), 600 + 800 * this.#clock.random(), signal)
-    await reviewing
+    await operator
     await Promise.allSettled(this.#inFlight)
   }
 
@@ -97,42 +100,11 @@ class ShopTraffic implements Traffic {
         : [{ sku: `sku-${randomBelow(900) + 100}`, count: randomBelow(3) + 1 }]
     return {
       order: 10_000 + randomBelow(90_000),
+      tenant: tenants[randomBelow(tenants.length)]!,
       customer: customers[randomBelow(customers.length)]!,
       amount,
       currency: 'EUR',
       lines,
     }
-  }
-
-  /**
-   * Reviews one letter at a time while too many are parked: approves refunds, discards the rest.
-   */
-  async #review(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await sleep(this.#clock, reviewPauseMs, signal)
-      if (signal.aborted) return
-      try {
-        await this.#reviewOldest()
-      } catch {
-        // The letter changed meanwhile, or the store is unavailable: the next review tries again.
-      }
-    }
-  }
-
-  async #reviewOldest(): Promise<void> {
-    const { items } = await this.#dlq.find({
-      state: 'parked',
-      order: 'settled',
-      limit: maxParked + 1,
-    })
-    const oldest = items[0]
-    if (!oldest || items.length <= maxParked) return
-    const approved = oldest.queue === 'refund'
-    const note = approved ? 'approved' : 'cannot work'
-    await this.#dlq.review(oldest.id, {
-      decision: approved ? 'requeue' : 'discard',
-      note,
-      by: 'demo-operator',
-    })
   }
 }

@@ -3,17 +3,13 @@ import type { Clock } from '../../clock/clock.ts'
 import { Repeater } from '../../clock/repeater.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { EventOf, ObserverHub, RedriveEvent } from '../../observer.ts'
-import {
-  breakerRule,
-  evaluate,
-  type Alert,
-  type AlertRule,
-  type Evaluation,
-  type Measures,
-  type Standing,
-} from '../../policy/alerts.ts'
+import { breakerRule, type Alert, type AlertRule } from '../../policy/alert-rule.ts'
+import type { Measures, Standing } from '../../policy/alert-measures.ts'
+import { checksOf, evaluate, type Evaluation } from '../../policy/alerts.ts'
 import type { Store } from '../../store.ts'
-import { readKept, unkept, writeKept, type Kept } from './standing.ts'
+import type { AlertChange } from './change.ts'
+import { listChange } from './events.ts'
+import { readKept, removeOldKept, unkept, writeKept, type Kept } from './standing.ts'
 
 export interface AlertMonitorOptions {
   store: Pick<Store, 'records'>
@@ -21,19 +17,26 @@ export interface AlertMonitorOptions {
   hub: ObserverHub
   rules: readonly AlertRule[]
   everyMs: number
-  measure: () => Promise<Measures>
+  /** `alerted` are the groups that have a raised alert. */
+  measure: (alerted: readonly string[]) => Promise<Measures>
+  /** Called when there are new changes to notify about. */
+  onChange?: () => void
 }
 
 type News = EventOf<'alert'>
 
 /** An alert that no process has confirmed for this many evaluations is abandoned. */
 const patience = 3
+/** Evaluations between two removals of old records. */
+const removeEvery = 60
 
 /**
  * Evaluates the alert rules every `everyMs` and emits an event when an alert is raised or cleared:
  * by a rule of the options, or by a breaker in this process. The state of each rule is a record in
  * the store, written by compare-and-set: of several processes, only the one whose write succeeds
- * emits the event, and a restart emits nothing again.
+ * emits the event, and a restart emits nothing again. The same write contains the change for the
+ * list of events, from which notifications are made: whichever process sees it there lists it, so
+ * that a crash after the write loses no notification.
  *
  * An evaluation reads the records first and measures afterwards, so a successful write is based on
  * measures newer than the record that it replaces. Each process writes the record of a raised rule
@@ -55,6 +58,7 @@ export class AlertMonitor {
    */
   #strange = new Map<string, { version: number; looks: number }>()
   #raised: Alert[] = []
+  #evaluations = 0
   readonly #repeater: Repeater
 
   constructor(options: AlertMonitorOptions) {
@@ -105,17 +109,18 @@ export class AlertMonitor {
   }
 
   async #look(): Promise<void> {
-    const { store, clock, rules, measure } = this.#options
+    const { store, clock, rules, measure, everyMs } = this.#options
     const strange = this.#strange
     this.#strange = new Map()
     const kept = await readKept(store.records)
     this.#tellUnsure(kept)
     const known = [...this.#breakers.values()]
     const breakers = new Map(known.map(({ rule, open }) => [rule.name, open]))
-    const measures = { ...(await measure()), breakers }
-    const watched = [...rules, ...known.map(({ rule }) => rule)]
+    const alerted = [...kept.values()].flatMap(({ standing }) => standing.alert?.group ?? [])
+    const measures = { ...(await measure([...new Set(alerted)])), breakers, everyMs }
     const nowMs = clock.now()
     const before = new Map([...kept].map(([name, { standing }]) => [name, asOf(nowMs, standing)]))
+    const watched = checksOf([...rules, ...known.map(({ rule }) => rule)], measures, before)
     const evaluation = evaluate(watched, measures, before, nowMs)
     for (const { name } of watched) {
       const news = newsOf(name, evaluation)
@@ -124,7 +129,20 @@ export class AlertMonitor {
     const names = new Set(watched.map(({ name }) => name))
     for (const [name, alert] of this.#unwatched(kept, names, strange))
       await this.#abandon(name, alert, kept)
+    await this.#listChanges(kept)
     this.#remember(kept)
+    if (this.#evaluations++ % removeEvery === 0) await removeOldKept(store.records, nowMs)
+  }
+
+  /** Lists changes of all processes. A change is listed before its record forgets it. */
+  async #listChanges(kept: Map<string, Kept>): Promise<void> {
+    const { records } = this.#options.store
+    const pending = [...kept].filter(([, { unlisted }]) => unlisted.length > 0)
+    for (const [name, one] of pending) {
+      for (const change of one.unlisted) await listChange(records, change)
+      await writeKept(records, name, { ...one, unlisted: [] })
+    }
+    if (pending.length > 0) this.#options.onChange?.()
   }
 
   /**
@@ -142,10 +160,12 @@ export class AlertMonitor {
     if (!standing.alert && isDeepStrictEqual(standing, old.standing)) return this.#settled(name)
     const change = news ? clock.id() : old.change
     if (news) this.#unsure.set(change, news)
-    const result = await writeKept(store.records, name, { ...old, standing, everyMs, change })
+    const unlisted = news ? [...old.unlisted, toChange(change, news, clock.now())] : old.unlisted
+    const written = { standing, everyMs, change, unlisted }
+    const result = await writeKept(store.records, name, { ...written, version: old.version })
     this.#unsure.delete(change)
     if (result === 'conflict') return
-    kept.set(name, { version: old.version + 1, standing, everyMs, change })
+    kept.set(name, { ...written, version: old.version + 1 })
     if (!standing.alert) this.#settled(name)
     if (news) hub.emit(news)
   }
@@ -186,11 +206,12 @@ export class AlertMonitor {
   }
 
   async #abandon(name: string, alert: Alert, kept: Map<string, Kept>): Promise<void> {
-    const judged = kept.get(name)?.standing.judged
+    const { judged, silence } = kept.get(name)?.standing ?? {}
     const clearedAt = toTimestamp(this.#options.clock.now())
     const summary = `nobody watches this any more: ${alert.summary}`
     const news: News = { type: 'alert', alert: { ...alert, summary, clearedAt }, state: 'cleared' }
-    await this.#write(name, kept, judged ? { judged } : {}, news)
+    const rest = { ...(judged ? { judged } : {}), ...(silence ? { silence } : {}) }
+    await this.#write(name, kept, rest, news)
   }
 
   #remember(kept: ReadonlyMap<string, Kept>): void {
@@ -213,4 +234,8 @@ function newsOf(name: string, { raised, cleared }: Evaluation): News | undefined
   for (const alert of cleared)
     if (alert.name === name) return { type: 'alert', alert, state: 'cleared' }
   return undefined
+}
+
+function toChange(id: string, { alert, state }: News, nowMs: number): AlertChange {
+  return { id, at: toTimestamp(nowMs), state, alert }
 }

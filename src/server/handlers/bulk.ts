@@ -2,7 +2,6 @@ import type { bulkEndpoints } from '../../api/endpoints/bulk.ts'
 import type { BulkActionView } from '../../api/schemas/bulk.ts'
 import { withoutUndefined } from '../../check/keys.ts'
 import type { BulkAction } from '../../letter/bulk-action.ts'
-import { maxLimit } from '../../letter/query.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import { boundFilter, isFilterInScope } from '../bounds.ts'
 import { viewBulkAction, viewBulkResult } from '../bulk-view.ts'
@@ -29,13 +28,10 @@ export const bulkHandlers: Handlers<keyof typeof bulkEndpoints> = {
   },
 
   async listBulkActions({ limit }, { dlq, caller }) {
-    const { scope } = caller
-    const isScoped = scope.queues !== undefined || scope.tenants !== undefined
-    const actions = await dlq.bulkActions(isScoped ? maxLimit : limit)
-    return actions
-      .filter(({ filter }) => isFilterInScope(scope, filter))
-      .slice(0, limit)
-      .map((action) => viewBulkAction(action, caller))
+    const actions = await dlq.bulkActions(limit, ({ filter }) =>
+      isFilterInScope(caller.scope, filter),
+    )
+    return actions.map((action) => viewBulkAction(action, caller))
   },
 
   getBulkAction: (_, { action, caller }) => viewBulkAction(action, caller),
@@ -46,8 +42,8 @@ export const bulkHandlers: Handlers<keyof typeof bulkEndpoints> = {
   },
 
   approveBulkAction: onAction((dlq, id, by) => dlq.approve(id, by)),
-  runBulkAction: onAction((dlq, id) => dlq.run(id)),
-  pauseBulkAction: onAction((dlq, id) => dlq.pause(id)),
-  resumeBulkAction: onAction((dlq, id) => dlq.resume(id)),
-  cancelBulkAction: onAction((dlq, id) => dlq.cancel(id)),
+  runBulkAction: onAction((dlq, id, by) => dlq.run(id, by)),
+  pauseBulkAction: onAction((dlq, id, by) => dlq.pause(id, by)),
+  resumeBulkAction: onAction((dlq, id, by) => dlq.resume(id, by)),
+  cancelBulkAction: onAction((dlq, id, by) => dlq.cancel(id, by)),
 }

@@ -1,10 +1,26 @@
 import type { queueEndpoints } from '../../api/endpoints/queues.ts'
+import type { OutputOf } from '../../api/endpoints.ts'
+import { withZeros } from '../../admin/statistics.ts'
 import { withoutUndefined } from '../../check/keys.ts'
+import { states } from '../../letter/letter.ts'
 import { boundFilter } from '../bounds.ts'
 import type { Handlers } from './handler.ts'
 
 export const queueHandlers: Handlers<keyof typeof queueEndpoints> = {
   listQueues: (query, { dlq, caller }) => dlq.queues(boundFilter(withoutUndefined(query), caller)),
+
+  async getQueue({ queue }, { dlq, series }) {
+    const { items } = await dlq.queues({ queue })
+    const summary = items[0] ?? { queue, count: 0, states: withZeros(states, new Map()) }
+    const limiter = dlq.flowControl().find(({ kind, name }) => kind === 'queue' && name === queue)
+    return {
+      ...summary,
+      // With all defaults, and JSON only.
+      policy: dlq.policyOf(queue) as unknown as OutputOf<'getQueue'>['policy'],
+      ...(limiter ? { limiter } : {}),
+      lastHour: await series.lastHour(queue),
+    }
+  },
 
   getFlowControl(_, { dlq, caller }) {
     const { queues } = caller.scope

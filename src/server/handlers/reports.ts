@@ -1,23 +1,56 @@
 import type { reportEndpoints } from '../../api/endpoints/reports.ts'
 import { withoutUndefined } from '../../check/keys.ts'
+import { alertNotFound } from '../../observers/alerts/alerts.ts'
+import type { Alert } from '../../policy/alert-rule.ts'
 import { RedriveError } from '../../errors.ts'
 import { boundFilter } from '../bounds.ts'
-import { viewSummary } from '../view.ts'
+import type { Caller } from '../caller.ts'
+import { viewAlert, viewSummary } from '../view.ts'
 import { checkTextProbe, redactAny } from '../viewer.ts'
 import type { Handlers } from './handler.ts'
 
 export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
   async listAlerts(_, { dlq, caller }) {
-    const { queues } = caller.scope
-    const { alerts } = await dlq.health()
-    return queues
-      ? alerts.filter(({ queue }) => queue !== undefined && queues.includes(queue))
-      : alerts
+    const alerts = await dlq.alerts()
+    return alerts.filter((alert) => isVisible(alert, caller)).map((one) => viewAlert(one, caller))
   },
 
-  getHealth: (_, { dlq }) => dlq.health(),
+  async listAlertHistory({ limit }, { dlq, caller }) {
+    const changes = await dlq.alertHistory()
+    return changes
+      .filter(({ alert }) => isVisible(alert, caller))
+      .slice(0, limit)
+      .map((change) => ({ ...change, alert: viewAlert(change.alert, caller) }))
+  },
+
+  async listAlertDeliveries({ limit }, { dlq, caller }) {
+    const view = (alert: Alert): Alert => viewAlert(alert, caller)
+    const deliveries = await dlq.alertDeliveries(limit)
+    return deliveries.map((delivery) => ({
+      ...delivery,
+      changes: delivery.changes.map((change) => ({ ...change, alert: view(change.alert) })),
+      stillRaised: delivery.stillRaised.map(view),
+    }))
+  },
+
+  async acknowledgeAlert({ name, note }, { dlq, caller }) {
+    const alerts = await dlq.alerts()
+    // An alert outside the scope looks as if it did not exist.
+    if (!alerts.some((alert) => alert.name === name && isVisible(alert, caller)))
+      throw alertNotFound(name)
+    return viewAlert(await dlq.acknowledgeAlert(name, caller.name, note), caller)
+  },
+
+  testAlertTarget: ({ target }, { dlq }) => dlq.testAlertTarget(target),
+
+  async getHealth(_, { dlq, caller }) {
+    const health = await dlq.health()
+    return { ...health, alerts: health.alerts.map((alert) => viewAlert(alert, caller)) }
+  },
 
   getMetrics: (_, { dlq }) => dlq.metrics(),
+
+  scrapeMetrics: (_, { metrics }) => metrics.text(),
 
   async backtest({ filter = {}, ...change }, { dlq, caller }) {
     const bounded = boundFilter(withoutUndefined(filter), caller)
@@ -41,4 +74,9 @@ export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
     })
     return letters.map((letter) => viewSummary(letter, caller))
   },
+}
+
+/** Whether the alert is about a queue in the scope of the caller. */
+function isVisible({ queue }: Alert, { scope: { queues } }: Caller): boolean {
+  return queues === undefined || (queue !== undefined && queues.includes(queue))
 }

@@ -1,28 +1,22 @@
 import type { systemEndpoints } from '../../api/endpoints/system.ts'
 import { RedriveError } from '../../errors.ts'
+import type { Json } from '../../letter/letter.ts'
 import type { Handlers } from './handler.ts'
 
 export const systemHandlers: Handlers<keyof typeof systemEndpoints> = {
   getLiveness: () => ({ ok: true }),
 
-  async getReadiness(_, { dlq }) {
+  async getReadiness(_, { dlq, isStopping }) {
+    if (isStopping) throw new RedriveError('SERVER_STOPPING', 'the server is stopping')
     const { ok } = await dlq.health()
     if (ok) return { ok }
     throw new RedriveError('STORE_UNAVAILABLE', 'the store is unreachable or cannot write')
   },
 
-  getCaller(_, { caller }) {
-    const { name, role, permissions, scope } = caller
-    return {
-      name,
-      ...(role === undefined ? {} : { role }),
-      permissions: [...permissions],
-      ...(scope.queues ? { queues: [...scope.queues] } : {}),
-      ...(scope.tenants ? { tenants: [...scope.tenants] } : {}),
-    }
-  },
-
   getStatistics: (_, { dlq }) => dlq.stats(),
+
+  getSettings: (_, { settings }) =>
+    settings.map(({ value, ...rest }) => ({ ...rest, value: value as Json })),
 
   async listPausedQueues(_, { dlq, caller }) {
     const { queues } = caller.scope

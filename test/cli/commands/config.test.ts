@@ -66,7 +66,7 @@ describe('config check', () => {
   })
 
   it('hides the password of a store with several hosts and the token of a webhook', async () => {
-    const text = `store: redis://app:hunter2@a:6379,b:6379/0\nnotify: { webhook: { url: 'https://x.example.com/?token=hunter2' } }`
+    const text = `store: redis://app:hunter2@a:6379,b:6379/0\nnotify: { a: { webhook: { url: 'https://x.example.com/?token=hunter2' } } }`
     const cwd = folderWith({ 'redrive.yaml': text })
     const { out, exit } = await redrive(['config', 'check', '--json'], { cwd })
     expect(exit).toBe(0)

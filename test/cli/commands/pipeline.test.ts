@@ -4,14 +4,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import {
-  toStatusRow,
-  formatStatus,
-  formatSummary,
-  type StatusRow,
-} from '../../../src/cli/commands/pipeline.ts'
+import { formatStatus, formatSummary } from '../../../src/cli/commands/pipeline.ts'
 import { RedriveError } from '../../../src/errors.ts'
 import { toTimestamp } from '../../../src/letter/time.ts'
+import { toNodeStatus, type NodeStatus } from '../../../src/pipeline/admin.ts'
 import type { ReplayReport } from '../../../src/pipeline/replay/options.ts'
 import { deadBench, type DeadBench } from '../../pipeline/dead-records.ts'
 import { backend } from '../../servers/servers.ts'
@@ -155,14 +151,14 @@ describe('output of redrive pipeline', () => {
   it('prints the reason when only the quarantine cannot be read', () => {
     const place = { graph: 'g', node: 'n', name: 'parser', cluster: 'c', topic: 't' }
     const error = new RedriveError('STORE_UNAVAILABLE', 'not authorized')
-    const row = toStatusRow(place, { ...place, depth: 2, oldestMs: 0 }, { ...place, error })
+    const row = toNodeStatus(place, { ...place, depth: 2, oldestMs: 0 }, { ...place, error })
     expect(row).toMatchObject({ depth: 2, quarantined: null, problem: 'not authorized' })
     expect(row.oldestAt).toBe('1970-01-01T00:00:00.000Z')
     expect(formatStatus([row], 0, 80).at(-1)).toBe('parser: not authorized')
   })
 
   it('prints a node whose depth is unknown, with the reason', () => {
-    const row: StatusRow = {
+    const row: NodeStatus = {
       graph: 'g',
       node: 'n',
       name: 'a node with a name that is longer than any line of a terminal could ever be, really',

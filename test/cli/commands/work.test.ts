@@ -28,11 +28,12 @@ interface Line {
   message: string
   letterId?: string
   queue?: string
+  metricsPort?: number
 }
 
 /** Starts a worker in a folder and collects its log lines. */
-function worker(cwd: string, env: NodeJS.ProcessEnv = {}) {
-  const child = spawn(process.execPath, [main, 'work', '--config', 'redrive.yaml'], {
+function worker(cwd: string, env: NodeJS.ProcessEnv = {}, args: readonly string[] = []) {
+  const child = spawn(process.execPath, [main, 'work', '--config', 'redrive.yaml', ...args], {
     cwd,
     env: { ...plainEnv, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -127,6 +128,30 @@ describe('work', () => {
     expect(await exited).toEqual([0, null])
     await logged('worker stopped')
     expect(JSON.stringify(lines)).not.toContain(secret)
+  })
+
+  it('serves its metrics with --metrics-port', async () => {
+    const { cwd, store } = aWorkFolder()
+    const handlers = { mail: { command: [process.execPath, '-e', ''] } }
+    writeFileSync(join(cwd, 'redrive.yaml'), JSON.stringify({ store, pollMs: '50ms', handlers }))
+    await enqueue(store, [['mail', 1]])
+    const { child, logged, exited } = worker(cwd, {}, ['--metrics-port', '0'])
+    const [{ metricsPort } = {}] = await logged('worker started')
+    await logged('letter resolved')
+    const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+    expect(response.headers.get('content-type')).toContain('version=0.0.4')
+    const metrics = await response.text()
+    expect(metrics).toContain('redrive_runs_total{queue="mail",outcome="resolved"} 1')
+    expect(metrics).toContain('redrive_letters{queue="mail",state="resolved"} 1')
+    expect((await fetch(`http://127.0.0.1:${metricsPort}/`)).status).toBe(404)
+    child.kill('SIGTERM')
+    expect(await exited).toEqual([0, null])
+  })
+
+  it('rejects a --metrics-port that is no port', async () => {
+    const { err, exit } = await redrive(['work', '--metrics-port', 'http'], { cwd: root })
+    expect(err).toContain('--metrics-port must be a number from 0 to 65535, got "http"')
+    expect(exit).toBe(2)
   })
 
   it('waits for running handlers on SIGINT', async () => {

@@ -1,6 +1,7 @@
 import { AlertMonitor, type AlertMonitorOptions } from '../../../src/observers/alerts/monitor.ts'
 import { ObserverHub, type EventOf, type RedriveEvent } from '../../../src/observer.ts'
-import type { AlertRule, Measures } from '../../../src/policy/alerts.ts'
+import type { AlertRule } from '../../../src/policy/alert-rule.ts'
+import type { Measures } from '../../../src/policy/alert-measures.ts'
 import type { Records, Store } from '../../../src/store.ts'
 import type { FakeClock } from '../../../src/testing/fake-clock.ts'
 
@@ -12,7 +13,7 @@ export const rule: AlertRule = {
 }
 
 export const measures = (exhausted: number): Measures => ({
-  all: { exhausted, parked: 0, pending: 0, resolved: 0, failed: 0 },
+  all: { exhausted, parked: 0, pending: 0, resolved: 0, failed: 0, captured: 0 },
   queues: new Map(),
 })
 

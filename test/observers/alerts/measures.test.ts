@@ -39,10 +39,10 @@ describe('measuresOf', () => {
   it('counts letters and finished runs, per queue and in total', () => {
     expect(measuresOf(counts)).toEqual({
       utilisation: 0.9,
-      all: { exhausted: 2, parked: 3, pending: 4, resolved: 6, failed: 12 },
+      all: { exhausted: 2, parked: 3, pending: 4, resolved: 6, failed: 12, captured: 50 },
       queues: new Map([
-        ['a', { exhausted: 2, parked: 0, pending: 1, resolved: 5, failed: 9 }],
-        ['b', { exhausted: 0, parked: 3, pending: 3, resolved: 1, failed: 3 }],
+        ['a', { exhausted: 2, parked: 0, pending: 1, resolved: 5, failed: 9, captured: 50 }],
+        ['b', { exhausted: 0, parked: 3, pending: 3, resolved: 1, failed: 3, captured: 0 }],
       ]),
     })
   })
@@ -82,6 +82,7 @@ describe('readMeasures', () => {
       parked: states.parked,
       pending: states.pending,
       resolved: lifetime.resolved,
+      captured: 6,
       // Nothing ran when the archived one was parked at capture.
       failed: lifetime.rescheduled + lifetime.exhausted + lifetime.parked - 1,
     })

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { readMeasures } from '../../../src/observers/alerts/measures.ts'
 import type { RedriveEvent } from '../../../src/observer.ts'
-import type { Measures } from '../../../src/policy/alerts.ts'
+import type { Measures } from '../../../src/policy/alert-measures.ts'
 import { immediate } from '../../../src/policy/backoff.ts'
 import type { Records, Store } from '../../../src/store.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'

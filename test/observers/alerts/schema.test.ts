@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { alertRulesSchema } from '../../../src/observers/alerts/schema.ts'
-import { defaultAlertRules } from '../../../src/policy/alerts.ts'
+import { defaultAlertRules } from '../../../src/policy/alert-rule.ts'
 
 const good = { name: 'a', when: { metric: 'exhausted', above: 0 }, severity: 'warning' }
 
@@ -11,6 +11,14 @@ describe('alertRulesSchema', () => {
     expect(
       alertRulesSchema.safeParse([good, { ...good, name: 'b', forMs: 5, queue: 'q' }]).success,
     ).toBe(true)
+    const causes = [
+      { metric: 'new-group', above: 4, withinMs: 600_000 },
+      { metric: 'new-group' },
+      { metric: 'regressed-group' },
+      { metric: 'silent', learnMs: 0 },
+      { metric: 'pending-age', above: 3_600_000 },
+    ].map((when, index) => ({ ...good, name: `c${index}`, when }))
+    expect(alertRulesSchema.safeParse(causes).success).toBe(true)
   })
 
   it.each<[string, unknown[]]>([
@@ -29,6 +37,19 @@ describe('alertRulesSchema', () => {
     [
       'the utilisation of one queue',
       [{ ...good, when: { metric: 'utilisation', above: 1 }, queue: 'q' }],
+    ],
+    ['a silence with a threshold', [{ ...good, when: { metric: 'silent', above: 1 } }]],
+    [
+      'a regressed group with a threshold',
+      [{ ...good, when: { metric: 'regressed-group', below: 1 } }],
+    ],
+    [
+      'a new group with another window',
+      [{ ...good, when: { metric: 'new-group', withinMs: 864e6 } }],
+    ],
+    [
+      'a window of another metric',
+      [{ ...good, when: { metric: 'parked', above: 1, withinMs: 5e5 } }],
     ],
     ['an unknown key', [{ ...good, treshold: 1 }]],
     ['an unknown severity', [{ ...good, severity: 'info' }]],

@@ -5,11 +5,7 @@ import {
   type Server,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Clock } from '../../src/clock/clock.ts'
-import { fakeClock } from '../../src/testing/fake-clock.ts'
-import { deferred } from '../a-queue.ts'
-
-const timeoutMs = 5000
+import { deferred } from '../../a-queue.ts'
 
 export interface ReceivedRequest {
   path: string
@@ -59,27 +55,4 @@ export async function aServer(...statuses: (number | RequestListener)[]): Promis
     await promise
   }
   return { url: `http://127.0.0.1:${port}/hook`, requests, arrival }
-}
-
-/** A clock whose delays end at once and are recorded; `runOut` ends the response timeouts. */
-export function anInstantClock(): { clock: Clock; pauses: number[]; runOut: () => void } {
-  const pauses: number[] = []
-  const limits = new Set<() => void>()
-  const ids = fakeClock()
-  const clock: Clock = {
-    mono: () => 0,
-    now: () => Date.UTC(2026, 0, 1) + pauses.reduce((sum, ms) => sum + ms, 0),
-    random: () => 0.5,
-    id: () => ids.id(),
-    timer: (ms, fire) => {
-      if (ms === timeoutMs) {
-        limits.add(fire)
-        return () => limits.delete(fire)
-      }
-      pauses.push(ms)
-      queueMicrotask(fire)
-      return () => {}
-    },
-  }
-  return { clock, pauses, runOut: () => limits.forEach((fire) => fire()) }
 }

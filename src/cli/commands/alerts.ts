@@ -1,0 +1,190 @@
+import type { Command } from 'commander'
+import { toMs } from '../../letter/time.ts'
+import type { AlertDelivery } from '../../observers/alerts/alerts.ts'
+import type { AlertChange } from '../../observers/alerts/change.ts'
+import type { DeliveryState } from '../../observers/notify/delivery.ts'
+import type { Alert } from '../../policy/alert-rule.ts'
+import { collect, readLimit } from '../filter.ts'
+import { withQueue, type ConfigOptions, type GlobalOptions } from '../open.ts'
+import {
+  escapeLine,
+  formatRelativeTime,
+  formatTable,
+  lineWidth,
+  printEither,
+  toJson,
+  type Column,
+  type Style,
+} from '../print.ts'
+import { userName } from '../user-name.ts'
+
+interface ListOptions extends GlobalOptions {
+  limit: string
+}
+
+interface AcknowledgeOptions extends GlobalOptions {
+  note?: string
+  by?: string
+}
+
+const examples = `
+Examples:
+  redrive alerts list                      alerts that are raised now
+  redrive alerts history -n 50             raised and cleared, newest first
+  redrive alerts deliveries                notifications and their state
+  redrive alerts acknowledge nearly-full --note "we add space"
+  redrive alerts test team                 send a test to a target of notify`
+
+export function addAlerts(program: Command): void {
+  const alerts = program
+    .command('alerts')
+    .description('list and acknowledge alerts, and test their targets')
+    .addHelpText('after', examples)
+  addLists(alerts)
+  alerts
+    .command('acknowledge')
+    .alias('ack')
+    .argument('<name>', 'name of the alert')
+    .description('end the reminders of a raised alert until it clears')
+    .option('--note <text>', 'what you know about it')
+    .option('--by <name>', 'your name')
+    .action((name: string, _, self: Command) => {
+      const options = self.optsWithGlobals<AcknowledgeOptions>()
+      return withQueue(options, async ({ dlq }) => {
+        const { note, by = userName() } = options
+        const alert = await dlq.acknowledgeAlert(name, by, note)
+        printEither(options, alert, `${escapeLine(name)} is acknowledged.\n`)
+      })
+    })
+  alerts
+    .command('test')
+    .argument('<target>', 'name of the target in notify')
+    .description('send a test to a target; exit code 1 if it was not delivered')
+    .option('-c, --config <file>', 'configuration file')
+    .option('--set <key=value>', 'set a value of the configuration; may be repeated', collect)
+    .action((name: string, _, self: Command) =>
+      testTarget(name, self.optsWithGlobals<ConfigOptions>()),
+    )
+}
+
+function addLists(alerts: Command): void {
+  alerts
+    .command('list')
+    .description('list alerts that are raised now')
+    .action((_, self: Command) => {
+      const options = self.optsWithGlobals<GlobalOptions>()
+      return withQueue(options, async ({ dlq, clock }) => {
+        const raised = await dlq.alerts()
+        print(options, raised, alertColumns(clock.now()), 'No alert is raised.')
+      })
+    })
+  alerts
+    .command('history')
+    .description('list alerts that were raised and cleared, newest first')
+    .option('-n, --limit <count>', 'maximum number', '20')
+    .action((_, self: Command) => {
+      const options = self.optsWithGlobals<ListOptions>()
+      return withQueue(options, async ({ dlq }) => {
+        const changes = await dlq.alertHistory(readCount(options))
+        print(options, changes, changeColumns, 'No alert was raised yet.')
+      })
+    })
+  alerts
+    .command('deliveries')
+    .description('list notifications and their state, newest first')
+    .option('-n, --limit <count>', 'maximum number', '20')
+    .action((_, self: Command) => {
+      const options = self.optsWithGlobals<ListOptions>()
+      return withQueue(options, async ({ dlq }) => {
+        const deliveries = await dlq.alertDeliveries(readCount(options))
+        print(options, deliveries, deliveryColumns, 'No notification was sent yet.')
+      })
+    })
+}
+
+const maxListed = 500
+
+function readCount({ limit }: ListOptions): number {
+  return Math.min(maxListed, readLimit(limit))
+}
+
+async function testTarget(name: string, options: ConfigOptions): Promise<void> {
+  const [{ loadConfig }, { sourcesOf }, { Alerts }, { memoryStore }, { systemClock: clock }] =
+    await Promise.all([
+      import('../../config/load.ts'),
+      import('../check-config.ts'),
+      import('../../observers/alerts/alerts.ts'),
+      import('../../stores/memory/memory.ts'),
+      import('../../clock/clock.ts'),
+    ])
+  const { notify: targets, options: queueOptions, server } = loadConfig(sourcesOf(options))
+  // A test reads and writes no record.
+  const store = memoryStore({ clock })
+  const alerts = new Alerts({
+    store,
+    clock,
+    targets,
+    baseUrl: queueOptions.baseUrl ?? server.publicUrl,
+  })
+  const result = await alerts.test(name)
+  const { sent, kind, answer } = result
+  const text = `${escapeLine(name)} (${kind}): ${sent ? 'sent' : 'not sent'}, ${escapeLine(answer)}\n`
+  printEither(options, result, text)
+  if (!sent) process.exitCode = 1
+}
+
+function print<Row>(
+  { json }: GlobalOptions,
+  rows: readonly Row[],
+  columns: Column<Row>[],
+  none: string,
+): void {
+  if (json) for (const row of rows) process.stdout.write(`${toJson(row)}\n`)
+  else if (rows.length === 0) process.stdout.write(`${none}\n`)
+  else process.stdout.write(`${formatTable(columns, rows, lineWidth()).join('\n')}\n`)
+}
+
+const severityStyle = ({ severity }: Alert): Style => (severity === 'critical' ? 'red' : 'yellow')
+
+function alertColumns(nowMs: number): Column<Alert>[] {
+  return [
+    { title: 'SEVERITY', cell: ({ severity }) => severity, style: severityStyle },
+    { title: 'SINCE', cell: ({ raisedAt }) => formatRelativeTime(toMs(raisedAt), nowMs) },
+    { title: 'ALERT', cell: ({ name }) => escapeLine(name), minWidth: 12 },
+    { title: 'KNOWN BY', cell: ({ acknowledged }) => escapeLine(acknowledged?.by ?? '') },
+    { title: 'SUMMARY', cell: ({ summary }) => escapeLine(summary), minWidth: 12 },
+  ]
+}
+
+const shortTime = (at: string): string => at.slice(0, 19).replace('T', ' ')
+
+const changeColumns: Column<AlertChange>[] = [
+  { title: 'AT', cell: ({ at }) => shortTime(at) },
+  {
+    title: 'STATE',
+    cell: ({ state }) => state,
+    style: ({ state, alert }) => (state === 'cleared' ? 'green' : severityStyle(alert)),
+  },
+  { title: 'ALERT', cell: ({ alert }) => escapeLine(alert.name), minWidth: 12 },
+  { title: 'SUMMARY', cell: ({ alert }) => escapeLine(alert.summary), minWidth: 12 },
+]
+
+const deliveryStyle: Record<DeliveryState, Style> = {
+  waiting: 'yellow',
+  sending: 'yellow',
+  delivered: 'green',
+  failed: 'red',
+}
+
+const deliveryColumns: Column<AlertDelivery>[] = [
+  { title: 'AT', cell: ({ createdAt }) => shortTime(createdAt) },
+  { title: 'TARGET', cell: ({ target }) => escapeLine(target), minWidth: 6 },
+  { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => deliveryStyle[state] },
+  { title: 'TRIES', cell: ({ attempts }) => String(attempts), alignRight: true },
+  {
+    title: 'ALERTS',
+    cell: ({ changes }) => escapeLine(changes.map(({ alert }) => alert.name).join(', ')),
+    minWidth: 10,
+  },
+  { title: 'ANSWER', cell: ({ answer = '' }) => escapeLine(answer), minWidth: 10 },
+]

@@ -1,0 +1,69 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { problemType } from '../../src/api/problem.ts'
+import { aServer, type TestServer } from './a-server.ts'
+import { sendRaw } from './send-raw.ts'
+
+const folder = join(import.meta.dirname, '../../src/server/page')
+const files = readdirSync(folder)
+
+let server: TestServer
+beforeAll(async () => {
+  server = await aServer()
+})
+afterAll(() => server.close())
+
+const get = (path: string, accept?: string) =>
+  sendRaw(server.url, 'GET', path, { headers: accept === undefined ? {} : { accept } })
+
+describe('the web page', () => {
+  it('needs no token, and is asked for again each time', async () => {
+    const { status, headers, body } = await get('/')
+    expect(status).toBe(200)
+    expect(headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-cache',
+      'x-content-type-options': 'nosniff',
+    })
+    expect(headers['content-security-policy']).toContain("default-src 'self'")
+    expect(body).toBe(readFileSync(join(folder, 'index.html'), 'utf8'))
+  })
+
+  it.each(files)('%s is served as it is', async (file) => {
+    const { status, body } = await get(`/${file}`)
+    expect(status).toBe(200)
+    expect(body).toBe(readFileSync(join(folder, file), 'utf8'))
+  })
+
+  it('has no script or style that its content security policy forbids', () => {
+    const html = readFileSync(join(folder, 'index.html'), 'utf8')
+    expect(html).not.toMatch(/\sstyle=|\son\w+=|<style|<script(?![^>]*\ssrc=)/)
+    expect([...html.matchAll(/(?:src|<link[^>]*href)="([^"]*)"/g)].map(([, url]) => url)).toEqual(
+      expect.arrayContaining(['/page.js', '/page.css', '/icon.svg']),
+    )
+  })
+
+  it('is the answer for other paths that a browser opens', async () => {
+    const { status, headers } = await get('/letters/01995c3a', 'text/html,*/*')
+    expect(status).toBe(200)
+    expect(headers['content-type']).toContain('text/html')
+  })
+
+  it.each([
+    ['a path of the API', '/api/nothing', 'text/html'],
+    ['the API itself', '/api', 'text/html'],
+    ['a program', '/letters/01995c3a', 'application/json'],
+    ['a missing file', '/missing.js', 'text/html'],
+    ['a path that climbs', '/../package.json', 'text/html'],
+    ['an encoded path that climbs', '/%2e%2e/package.json', 'text/html'],
+    ['an encoded slash', '/..%2f..%2f..%2fpackage.json', 'text/html'],
+    ['a backslash', String.raw`/..\..\package.json`, 'text/html'],
+    ['a double encoding', '/%252e%252e/package.json', 'text/html'],
+    ['a null byte', '/index.html%00.js', 'text/html'],
+  ])('is not the answer for %s', async (_, path, accept) => {
+    const { status, headers } = await get(path, accept)
+    expect(status).toBe(404)
+    expect(headers['content-type']).toContain(problemType)
+  })
+})
