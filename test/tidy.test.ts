@@ -135,6 +135,7 @@ describe('tests', () => {
       'test/load/',
       'test/package/',
       'test/servers/',
+      'test/server/attacks/',
     ]
     const orphans = tests
       .filter((path) => !apart.some((prefix) => path.startsWith(prefix)))

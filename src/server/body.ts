@@ -11,6 +11,7 @@ import { withStatus } from './problems.ts'
 /** Leaves lines to the handler, and reads all other bodies as bytes. */
 export function readBodies(app: FastifyInstance, clock: Clock): void {
   limitReading(app, clock)
+  app.addHook('preParsing', async ({ headers }) => rejectEncoding(headers))
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(linesType, (_request, stream, done) => done(null, stream))
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
@@ -27,6 +28,15 @@ function limitReading(app: FastifyInstance, clock: Clock): void {
     timers.set(request, cancel)
   })
   app.addHook('preValidation', async (request) => timers.get(request)?.())
+}
+
+/** A compressed body can be a thousand times as large as it looks. */
+function rejectEncoding({ 'content-encoding': encoding }: IncomingHttpHeaders): void {
+  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity')
+    throw withStatus(
+      415,
+      `the body must not be compressed, got the content encoding ${encoding.slice(0, 100)}`,
+    )
 }
 
 export function isLines(headers: IncomingHttpHeaders): boolean {

@@ -6,6 +6,11 @@ export const defaultMaxRequests = 1000
 export const maxBytesInFlight = 256 * 1024 * 1024
 /** Of a body that is read into memory. */
 export const bodyTimeoutMs = 30_000
+/** Of the rest of a body that is not read, because the request was answered without it. */
+export const unreadBodyMs = 5000
+export const headersTimeoutMs = 20_000
+/** How often the server looks for requests that take too long. */
+export const timeoutCheckMs = 5000
 /** Of all lines of a request that is read as a stream, which may be many. */
 export const requestTimeoutMs = 600_000
 export const maxParamLength = 2000

@@ -5,9 +5,12 @@ import { errorTable, RedriveError, type ErrorCode } from '../errors.ts'
 const codeOfStatus: { [status: number]: ErrorCode } = {
   400: 'INVALID_INPUT',
   404: 'ROUTE_NOT_FOUND',
+  408: 'INVALID_INPUT',
   413: 'TOO_LARGE',
+  414: 'TOO_LARGE',
   415: 'INVALID_INPUT',
   429: 'TOO_MANY_REQUESTS',
+  431: 'TOO_LARGE',
 }
 
 /** The letter does not have the version of If-Match. */

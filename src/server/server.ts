@@ -6,7 +6,15 @@ import { RedriveError } from '../errors.ts'
 import { limitRequests } from './admission.ts'
 import { readBodies } from './body.ts'
 import { ifMatchFailed } from './conditions.ts'
-import { defaultMaxRequests, maxBodyBytes, maxParamLength, requestTimeoutMs } from './limits.ts'
+import { answerInvalidHttp, endUnreadBodies } from './connections.ts'
+import {
+  defaultMaxRequests,
+  headersTimeoutMs,
+  maxBodyBytes,
+  maxParamLength,
+  requestTimeoutMs,
+  timeoutCheckMs,
+} from './limits.ts'
 import { createParts, type Parts, type ServerOptions } from './parts.ts'
 import { retryAfter, toProblem } from './problems.ts'
 import { addReference } from './reference/routes.ts'
@@ -24,6 +32,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     genReqId: requestIdOf(options.clock),
     bodyLimit: maxBodyBytes,
     requestTimeout: requestTimeoutMs,
+    http: { headersTimeout: headersTimeoutMs, connectionsCheckingInterval: timeoutCheckMs },
+    clientErrorHandler: answerInvalidHttp,
     routerOptions: { maxParamLength },
     forceCloseConnections: 'idle',
     // limitRequests rejects them with a problem.
@@ -56,6 +66,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return reply
   })
   app.register(cookie)
+  endUnreadBodies(app, options.clock)
   readBodies(app, options.clock)
   startAndStop(app, parts)
   for (const names of endpointsByRoute()) addRoute(app, names, parts)

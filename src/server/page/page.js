@@ -139,13 +139,12 @@ find('sign-in').addEventListener('submit', (event) => {
   void signIn({ token: find('token').value.trim() })
   find('token').value = ''
 })
-find('sign-out').addEventListener('click', async () => {
-  await call('DELETE', '/api/session')
-  location.reload()
+find('sign-out').addEventListener('click', () => {
+  void call('DELETE', '/api/session').then(() => location.reload())
 })
-find('copy').addEventListener('click', () =>
-  navigator.clipboard.writeText(find('curl').textContent),
-)
+find('copy').addEventListener('click', () => {
+  void navigator.clipboard.writeText(find('curl').textContent)
+})
 find('curl').textContent =
   `curl -H "Authorization: Bearer $TOKEN" -H 'content-type: application/json' \\
   -d '{ "queue": "charge-card", "json": { "order": 42, "amount": 20 },
