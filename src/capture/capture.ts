@@ -306,8 +306,7 @@ export class Capturer {
       letter.review = { neededSince: at }
       letter.settledAt = at
     }
-    const redaction = this.#options.redactionFor?.(queue)
-    const stored = redaction ? redactCaptured(letter, redaction) : letter
+    const stored = redactCaptured(letter, this.#options.redactionFor?.(queue))
     const subject = findSubject(captured, rules.subject)
     if (subject !== undefined) this.#subjects.set(stored, subject)
     return stored
