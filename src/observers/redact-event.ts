@@ -37,7 +37,10 @@ export function redactEvent(event: RedriveEvent, rules: EventRedaction): Redrive
       }
     case 'bulk': {
       const { stopReason, problem } = event.action
-      const reasons = any({ ...(stopReason ? { stopReason } : {}), ...(problem ? { problem } : {}) })
+      const reasons = any({
+        ...(stopReason ? { stopReason } : {}),
+        ...(problem ? { problem } : {}),
+      })
       return { ...event, action: { ...event.action, ...reasons } }
     }
     case 'queue-paused':
