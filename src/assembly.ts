@@ -148,7 +148,7 @@ export function assemble(
     sweeper,
     heartbeats: new Heartbeats({ clock, hub, registry, sweepMs }),
     about,
-    ...alertParts({ store, settings, clock, hub, groupRecords }),
+    ...alertParts({ store, settings, policies, clock, hub, groupRecords }),
     ...actionParts({ ...shared, settings, policies, groupRecords, worker }),
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),
     groupTracker,
@@ -237,6 +237,7 @@ function bulkParts(
 interface AlertPartsOptions {
   store: OpenedStore
   settings: Settings
+  policies: Policies
   clock: Clock
   hub: ObserverHub
   groupRecords: GroupRecords
@@ -246,6 +247,7 @@ interface AlertPartsOptions {
 function alertParts({
   store,
   settings,
+  policies,
   clock,
   hub,
   groupRecords,
@@ -258,7 +260,12 @@ function alertParts({
     const measures = await readMeasures(store, maxItems)
     await addPendingAges(measures, store, rules, clock.now())
     if (!rules.some(({ when }) => isAboutGroups(when)) && alerted.length === 0) return measures
-    return { ...measures, groups: await measureGroups(store, groupRecords, alerted, clock.now()) }
+    const groups = await measureGroups(store, groupRecords, alerted, clock.now())
+    // Titles come from error messages, and leave the process with notifications.
+    for (const group of groups.values())
+      for (const queue of group.queues)
+        group.title = policies.redaction(queue)?.text(group.title) ?? group.title
+    return { ...measures, groups }
   }
   const onChange = (): void => outbox.wake()
   const alertMonitor = new AlertMonitor({ store, clock, hub, rules, everyMs, measure, onChange })

@@ -22,8 +22,11 @@ import type { AddResult, Capacity, Store } from '../store.ts'
 import { describeValue } from '../check/keys.ts'
 import { parseTime } from '../check/read-time.ts'
 import { inSpan } from '../tracing.ts'
-import { findSubject, type Subjects } from './subjects.ts'
-import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
+import { redactCaptured } from './redact-captured.ts'
+import { rejectClient } from './reject-client.ts'
+import { findSubject, nameSubjects, type Subjects } from './subjects.ts'
+import { checkSize, metadataOf, type CaptureContext } from './context.ts'
+import { addOptional } from './optional-fields.ts'
 import { captureSpan, chunkSpan, joinTrace } from './trace.ts'
 
 export interface Captured {
@@ -74,6 +77,8 @@ export interface CapturerOptions {
  */
 export class Capturer {
   readonly #options: CapturerOptions
+  /** The data subjects of letters that are not stored yet. */
+  readonly #subjects = new WeakMap<DeadLetter, string>()
 
   constructor(options: CapturerOptions) {
     this.#options = options
@@ -86,13 +91,14 @@ export class Capturer {
   async capture(captured: Captured): Promise<DeadLetter> {
     this.#checkEnabled(captured.queue)
     const { client } = captured.context
-    const [letter] = await this.#withSubjects([this.#letterOf(captured)], [captured])
+    const letter = this.#letterOf(captured)
     return inSpan(
       () => captureSpan(letter!),
       async (span) => {
-        if (span) joinTrace(letter!, span)
-        const [result] = await this.#storeFor(client).add([letter!], this.#options.capacity)
-        return this.#report(letter!, result!, client !== undefined)
+        if (span) joinTrace(letter, span)
+        await this.#nameSubjects([letter])
+        const [result] = await this.#storeFor(client).add([letter], this.#options.capacity)
+        return this.#report(letter, result!, client !== undefined)
       },
     )
   }
@@ -135,14 +141,13 @@ export class Capturer {
       stored.push(...(await chunk))
     try {
       for (let start = 0; start < failures.length; start += chunkSize) {
-        const captured = failures
+        const letters = failures
           .slice(start, start + chunkSize)
           .map((one) => rejectClient(read(one)))
-        const built = captured.map((one) => {
-          this.#checkEnabled(one.queue)
-          return this.#letterOf(one)
-        })
-        const letters = await this.#withSubjects(built, captured)
+          .map((captured) => {
+            this.#checkEnabled(captured.queue)
+            return this.#letterOf(captured)
+          })
         const chunk = inSpan(
           () => chunkSpan(letters),
           (span) => {
@@ -211,6 +216,7 @@ export class Capturer {
   async #addAll(letters: readonly DeadLetter[]): Promise<PromiseSettledResult<DeadLetter>[]> {
     const outcomes: PromiseSettledResult<DeadLetter>[] = []
     let results: AddResult[]
+    await this.#nameSubjects(letters)
     try {
       results = await this.#options.store.add(letters, this.#options.capacity)
     } catch (reason) {
@@ -300,38 +306,15 @@ export class Capturer {
       letter.review = { neededSince: at }
       letter.settledAt = at
     }
-    const redaction = this.#options.redactionFor?.(queue)
-    return redaction ? redactCaptured(letter, redaction) : letter
+    const stored = redactCaptured(letter, this.#options.redactionFor?.(queue))
+    const subject = findSubject(captured, rules.subject)
+    if (subject !== undefined) this.#subjects.set(stored, subject)
+    return stored
   }
 
-  /** The letters with the keyed hashes of their data subjects. */
-  async #withSubjects(
-    letters: readonly DeadLetter[],
-    captured: readonly Captured[],
-  ): Promise<DeadLetter[]> {
-    const { subjects, rulesFor } = this.#options
-    const named: DeadLetter[] = []
-    for (const [index, letter] of letters.entries()) {
-      const subject = findSubject(captured[index]!, rulesFor(letter.queue).subject)
-      const hash = subject === undefined ? undefined : await this.#hash(subjects, subject, letter)
-      named.push(hash ? { ...letter, payload: { ...letter.payload, subject: hash } } : letter)
-    }
-    return named
-  }
-
-  /** A letter is never lost because its subject cannot be recorded. */
-  async #hash(
-    subjects: Subjects | undefined,
-    subject: string,
-    { id, queue }: DeadLetter,
-  ): Promise<string | undefined> {
-    try {
-      return await subjects?.hashOf(subject)
-    } catch (error) {
-      const during = `capture of ${queue}: letter ${id} is stored without its data subject`
-      this.#options.hub.emit({ type: 'error', during, error })
-      return undefined
-    }
+  async #nameSubjects(letters: readonly DeadLetter[]): Promise<void> {
+    const { subjects, hub } = this.#options
+    if (subjects) await nameSubjects(letters, this.#subjects, subjects, hub)
   }
 
   #understand(thrown: unknown, queue: string, at: Timestamp): Understood {
@@ -404,18 +387,6 @@ export class Capturer {
   }
 }
 
-/**
- * Many failures take several overlapping writes, which one transaction of the caller cannot
- * contain.
- */
-function rejectClient(captured: Captured): Captured {
-  if (captured.context.client === undefined) return captured
-  throw new RedriveError(
-    'INVALID_INPUT',
-    'client is not allowed in enqueueAll: call enqueue for each failure',
-  )
-}
-
 type AddedResult = Extract<AddResult, { kind: 'added' }>
 
 /** Retries when the matched duplicate is removed concurrently. */
@@ -423,53 +394,6 @@ const maxTries = 5
 /** Small enough that building a chunk does not block the event loop. */
 const chunkSize = 256
 const chunksAhead = 2
-
-/**
- * Adds the fields of the context that a letter has only if they are given. Only known keys: a
- * letter with others could not be read back.
- */
-function addOptional(letter: DeadLetter, context: CaptureContext): void {
-  const { dedupeKey, lane, tenant, traceparent, headers, dependsOn, task, github } = context
-  if (dedupeKey !== undefined) letter.dedupeKey = dedupeKey
-  if (lane !== undefined) letter.lane = lane
-  if (tenant !== undefined) letter.tenant = tenant
-  // JavaScript callers may give null.
-  if (traceparent !== undefined && traceparent !== null) letter.traceparent = traceparent
-  if (headers) letter.headers = jsonOf(headers) as Record<string, string>
-  // Ids are stored in lower case, like the id of the letter.
-  if (dependsOn) letter.dependsOn = dependsOn.map((id) => id.toLowerCase())
-  if (task) letter.task = { id: task.id, description: task.description, source: task.source }
-  if (github) letter.github = githubOf(github)
-  if (context.expiresAt) letter.expiresAt = toTimestamp(parseTime(context.expiresAt))
-}
-
-/** The letter as it is stored. Without its whole payload it cannot run, so a person must act. */
-function redactCaptured(letter: DeadLetter, redaction: Redaction): DeadLetter {
-  const stored = redaction.captured(letter)
-  if (!stored.payload.redacted || stored.state !== 'pending') return stored
-  const { retryAt: _, history, ...rest } = stored
-  const { at } = history[0]!
-  return {
-    ...rest,
-    state: 'parked',
-    reason: 'redacted',
-    backoffMs: 0,
-    review: { neededSince: at },
-    settledAt: at,
-    history: history.map((entry) => ({ ...entry, to: 'parked' })),
-  }
-}
-
-type Github = NonNullable<DeadLetter['github']>
-
-function githubOf({ owner, repo, entityNumber, entityType }: Github): Github {
-  return {
-    owner,
-    repo,
-    ...(entityNumber === undefined ? {} : { entityNumber }),
-    ...(entityType === undefined ? {} : { entityType }),
-  }
-}
 
 function sameBytes(a: Payload, b: Payload): boolean {
   return a.size === b.size && Buffer.compare(a.bytes, b.bytes) === 0

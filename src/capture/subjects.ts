@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { createSecret } from '../clock/secret.ts'
 import { subjectKind } from '../letter/content.ts'
-import type { Json, Payload } from '../letter/letter.ts'
+import type { DeadLetter, Json, Payload } from '../letter/letter.ts'
 import { decodePayload } from '../letter/payload.ts'
+import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
 import type { CaptureContext } from './context.ts'
 
@@ -31,6 +32,28 @@ export class Subjects {
       const record = await records.get(subjectKind, hashKeyId)
       if (record) return (record.value as { key: string }).key
       await records.put(subjectKind, hashKeyId, { key: createSecret(hashBytes) }, 0)
+    }
+  }
+}
+
+/**
+ * Adds the keyed hashes of their data subjects to letters. A letter is never lost because its
+ * subject cannot be recorded: it is then stored without it.
+ */
+export async function nameSubjects(
+  letters: readonly DeadLetter[],
+  named: WeakMap<DeadLetter, string>,
+  subjects: Subjects,
+  hub: ObserverHub,
+): Promise<void> {
+  for (const letter of letters) {
+    const subject = named.get(letter)
+    if (subject === undefined) continue
+    try {
+      letter.payload = { ...letter.payload, subject: await subjects.hashOf(subject) }
+    } catch (error) {
+      const during = `capture of ${letter.queue}: letter ${letter.id} is stored without its data subject`
+      hub.emit({ type: 'error', during, error })
     }
   }
 }

@@ -5,9 +5,9 @@ import { templates } from '../policy/templates.ts'
 import { keyIdPattern } from '../check/encryption-keys.ts'
 import { serverSchema } from './server-schema.ts'
 import { fingerprintRule } from '../options/fingerprint-rule.ts'
+import { redactOption } from '../options/redact-shape.ts'
 import { notify } from './notify-schema.ts'
 import { secret } from './secret-schema.ts'
-import { redactOption } from '../options/redact-shape.ts'
 import {
   durationMs,
   mailboxName,

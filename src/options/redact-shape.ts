@@ -41,6 +41,13 @@ export const redactOption = <Pattern extends z.ZodType<string | RegExp>>(pattern
     .optional()
     .describe('What is hidden from callers of the server without the permission payload:reveal.')
 
+export const subjectOption = z
+  .string()
+  .max(1000)
+  .regex(/^(payload|metadata)(\.[^.]+)+$/, 'must be a path such as payload.user.id')
+  .optional()
+  .describe('Where the data subject of a letter is named, such as payload.user.id.')
+
 function problemOf<T>(read: (value: T) => unknown): (value: T, issues: z.RefinementCtx) => void {
   return (value, issues) => {
     try {

@@ -18,8 +18,8 @@ import type { StoreCall } from '../store.ts'
 import { longestMs, parsePolicy } from '../policy/backoff.ts'
 import { encryption } from './encryption.ts'
 import { fingerprintRule } from './fingerprint-rule.ts'
+import { redactOption, subjectOption } from './redact-shape.ts'
 import { notifyShape } from './notify-shape.ts'
-import { redactOption } from './redact-shape.ts'
 import { repairShape } from './repair-shape.ts'
 
 /** A duration that may be 0. */
@@ -216,12 +216,7 @@ export const policyShape = {
       'Name of the service that the handler calls. Queues with the same name share its limits.',
     ),
   redact: redactOption(z.union([z.string().min(1), z.instanceof(RegExp)])),
-  subject: z
-    .string()
-    .max(1000)
-    .regex(/^(payload|metadata)(\.[^.]+)+$/, 'must be a path such as payload.user.id')
-    .optional()
-    .describe('Where the data subject of a letter is named, such as payload.user.id.'),
+  subject: subjectOption,
   ...repairShape,
   ...flowControlShape,
 }

@@ -2,12 +2,14 @@ import type { SavedView, SavedViewInput } from '../api/schemas/saved-view.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type { Json } from '../letter/letter.ts'
+import type { LetterFilter } from '../letter/query.ts'
 import { readSealed } from '../letter/sealed.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { DocumentRecord, Store } from '../store.ts'
 import { checkContentFields, hideContentFields } from './bounds.ts'
 import type { Caller } from './caller.ts'
 import { mayReadContent } from './view.ts'
+import { checkProbe, redactAny, type Viewer } from './viewer.ts'
 
 const kind = 'view'
 /** Of the whole store, so that a list of all views stays short. */
@@ -28,7 +30,7 @@ export class Views {
   }
 
   /** The views that a caller may see, by name. */
-  async list(caller: Caller): Promise<SavedView[]> {
+  async list(caller: Viewer): Promise<SavedView[]> {
     const views = await this.#all()
     return views
       .filter((view) => maySee(view, caller))
@@ -36,8 +38,9 @@ export class Views {
       .map((view) => showView(view, caller))
   }
 
-  async create(input: SavedViewInput, caller: Caller): Promise<SavedView> {
+  async create(input: SavedViewInput, caller: Viewer): Promise<SavedView> {
     checkContentFields(input.filter, caller)
+    checkProbe(input.filter as LetterFilter, caller)
     const views = await this.#all()
     const own = views.filter(({ owner }) => owner === caller.name)
     if (own.length >= maxOwnViews)
@@ -57,10 +60,11 @@ export class Views {
   async replace(
     view: SavedView,
     input: SavedViewInput,
-    caller: Caller,
+    caller: Viewer,
     ifVersion: number | undefined,
   ): Promise<SavedView> {
     checkContentFields(input.filter, caller)
+    checkProbe(input.filter as LetterFilter, caller)
     checkVersion(view, ifVersion)
     const { id, owner, createdAt, version } = view
     const changedAt = toTimestamp(this.#clock.now())
@@ -75,14 +79,14 @@ export class Views {
   }
 
   /** The version is compared before the removal, and not at the same time. */
-  async remove(view: SavedView, caller: Caller, ifVersion: number | undefined): Promise<SavedView> {
+  async remove(view: SavedView, caller: Viewer, ifVersion: number | undefined): Promise<SavedView> {
     checkVersion(view, ifVersion)
     if (!(await this.#store.records.remove(kind, view.id))) throw notFound(view.id)
     return showView(view, caller)
   }
 
   /** A view that the caller may change: an own one, or for an admin every shared one. */
-  async findChangeable(id: string, caller: Caller): Promise<SavedView> {
+  async findChangeable(id: string, caller: Viewer): Promise<SavedView> {
     const record = await this.#store.records.get(kind, id)
     const view = record ? viewOf(record) : undefined
     if (!view || !maySee(view, caller)) throw notFound(id)
@@ -117,8 +121,8 @@ function maySee({ owner, shared, filter }: SavedView, { name, scope }: Caller): 
 }
 
 /** A view as a caller may see it: values of a filter can come from payloads and errors. */
-function showView(view: SavedView, caller: Caller): SavedView {
-  if (mayReadContent(caller)) return view
+function showView(view: SavedView, caller: Viewer): SavedView {
+  if (mayReadContent(caller)) return { ...view, filter: redactAny(view.filter, caller) }
   return { ...view, filter: hideContentFields(view.filter), hidden: true }
 }
 

@@ -14,8 +14,8 @@ import type { PipelineAdmin } from '../../pipeline/admin.ts'
 import type { Series } from '../series.ts'
 import type { Feed } from '../feed/feed.ts'
 import type { Tokens } from '../tokens.ts'
-import type { Views } from '../views.ts'
 import type { Viewer } from '../viewer.ts'
+import type { Views } from '../views.ts'
 
 /** What the handlers of all requests share. */
 export interface Shared {

@@ -9,14 +9,21 @@ import type { Handlers } from './handler.ts'
 export const queueHandlers: Handlers<keyof typeof queueEndpoints> = {
   listQueues: (query, { dlq, caller }) => dlq.queues(boundFilter(withoutUndefined(query), caller)),
 
-  async getQueue({ queue }, { dlq, series }) {
+  async getQueue({ queue }, { dlq, caller, series }) {
     const { items } = await dlq.queues({ queue })
     const summary = items[0] ?? { queue, count: 0, states: withZeros(states, new Map()) }
     const limiter = dlq.flowControl().find(({ kind, name }) => kind === 'queue' && name === queue)
+    const { redact: _, ...policy } = dlq.policyOf(queue)
+    const redaction = caller.redaction(queue)
     return {
       ...summary,
       // With all defaults, and JSON only.
-      policy: dlq.policyOf(queue) as unknown as OutputOf<'getQueue'>['policy'],
+      policy: {
+        ...(policy as unknown as OutputOf<'getQueue'>['policy']),
+        ...(redaction
+          ? { redact: { atCapture: redaction.atCapture, redactStored: redaction.redactStored } }
+          : {}),
+      },
       ...(limiter ? { limiter } : {}),
       lastHour: await series.lastHour(queue),
     }
