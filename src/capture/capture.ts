@@ -21,7 +21,8 @@ import type { AddResult, Capacity, Store } from '../store.ts'
 import { describeValue } from '../check/keys.ts'
 import { parseTime } from '../check/read-time.ts'
 import { inSpan } from '../tracing.ts'
-import { checkSize, jsonOf, metadataOf, type CaptureContext } from './context.ts'
+import { checkSize, metadataOf, type CaptureContext } from './context.ts'
+import { addOptional } from './optional-fields.ts'
 import { captureSpan, chunkSpan, joinTrace } from './trace.ts'
 
 export interface Captured {
@@ -377,36 +378,6 @@ const maxTries = 5
 /** Small enough that building a chunk does not block the event loop. */
 const chunkSize = 256
 const chunksAhead = 2
-
-/**
- * Adds the fields of the context that a letter has only if they are given. Only known keys: a
- * letter with others could not be read back.
- */
-function addOptional(letter: DeadLetter, context: CaptureContext): void {
-  const { dedupeKey, lane, tenant, traceparent, headers, dependsOn, task, github } = context
-  if (dedupeKey !== undefined) letter.dedupeKey = dedupeKey
-  if (lane !== undefined) letter.lane = lane
-  if (tenant !== undefined) letter.tenant = tenant
-  // JavaScript callers may give null.
-  if (traceparent !== undefined && traceparent !== null) letter.traceparent = traceparent
-  if (headers) letter.headers = jsonOf(headers) as Record<string, string>
-  // Ids are stored in lower case, like the id of the letter.
-  if (dependsOn) letter.dependsOn = dependsOn.map((id) => id.toLowerCase())
-  if (task) letter.task = { id: task.id, description: task.description, source: task.source }
-  if (github) letter.github = githubOf(github)
-  if (context.expiresAt) letter.expiresAt = toTimestamp(parseTime(context.expiresAt))
-}
-
-type Github = NonNullable<DeadLetter['github']>
-
-function githubOf({ owner, repo, entityNumber, entityType }: Github): Github {
-  return {
-    owner,
-    repo,
-    ...(entityNumber === undefined ? {} : { entityNumber }),
-    ...(entityType === undefined ? {} : { entityType }),
-  }
-}
 
 function sameBytes(a: Payload, b: Payload): boolean {
   return a.size === b.size && Buffer.compare(a.bytes, b.bytes) === 0
