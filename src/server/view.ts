@@ -10,7 +10,7 @@ import type {
 } from '../letter/letter.ts'
 import { kindOf } from '../letter/payload.ts'
 import type { Caller } from './caller.ts'
-import { redactAny, type Viewer } from './viewer.ts'
+import type { Viewer } from './viewer.ts'
 
 /** A letter as a caller may see it. */
 export function viewLetter(letter: DeadLetter, caller: Viewer): LetterView {

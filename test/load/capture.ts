@@ -31,7 +31,7 @@ const retryable = new Set([409, 429, 503])
 export async function capture(options: CaptureOptions): Promise<void> {
   const { target, ledger, key, isKeyed, isOver } = options
   const request = captureRequest(key, isKeyed)
-  do {
+  for (;;) {
     const response = await target.client.send(request).catch(toCode)
     // A refused connection has sent nothing.
     if (typeof response === 'string') {
@@ -48,7 +48,8 @@ export async function capture(options: CaptureOptions): Promise<void> {
       if (!retryable.has(status)) ledger.problems.push(`capture answered ${status}: ${body}`)
     }
     await pause(retryMs)
-  } while (isKeyed && !isOver())
+    if (!isKeyed || isOver()) return
+  }
 }
 
 function toCode(error: unknown): string {
