@@ -1,5 +1,5 @@
-// Compiles src to dist from scratch, and copies the files of the web page. With a type error nothing
-// is written, so a dist that exists is complete.
+// Compiles src to dist from scratch, and copies the files of the web page. With a type error
+// nothing is written, so a dist that exists is complete.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -43,8 +43,7 @@ export function addRoute(app: FastifyInstance, names: EndpointName[], parts: Par
       await recordDenial(sender, async () => {
         if (endpoint.permission === 'public') return
         sender.identity = await signIn.identify(request)
-        const { identity } = sender
-        sender.caller = identity && viewerOf(identity.caller, parts.options.dlq)
+        if (sender.identity) sender.caller = viewerOf(sender.identity.caller, parts.options.dlq)
         checkAccess(sender.caller, name, endpoint)
         if (sender.identity) signIn.limit(sender.identity, endpoint)
       })

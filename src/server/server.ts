@@ -57,13 +57,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
       options.onError(error, routeOf(request), request.id)
     return reply
   })
+  // Before the body is read, so that nobody without a token can make the server read it.
+  app.addHook('onRequest', async (request) => {
+    if (request.is404 && !isPageRequest(request)) throw routeNotFound(request)
+  })
   app.setNotFoundHandler((request, reply) => {
     if (isPageRequest(request)) return sendPage(reply)
-    sendProblem(
-      reply,
-      new RedriveError('ROUTE_NOT_FOUND', `there is no ${request.method} ${pathOf(request)}`),
-    )
-    return reply
+    throw routeNotFound(request)
   })
   app.register(cookie)
   endUnreadBodies(app, options.clock)
@@ -120,6 +120,10 @@ function addSecurityHeaders(reply: FastifyReply): void {
     'referrer-policy': 'no-referrer',
     'cache-control': reply.getHeader('cache-control') ?? 'no-store',
   })
+}
+
+function routeNotFound(request: FastifyRequest): RedriveError {
+  return new RedriveError('ROUTE_NOT_FOUND', `there is no ${request.method} ${pathOf(request)}`)
 }
 
 function pathOf(request: FastifyRequest): string {

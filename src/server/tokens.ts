@@ -68,7 +68,7 @@ export class Tokens {
   readonly #audit: AuditLog
   /** Hash of the token of this process. */
   #generated: string | undefined
-  /** Tokens that were read lately, by id. Only tokens that exist, so that guesses do not fill it. */
+  /** Tokens that were read lately, by id. Guesses are not kept, so that they do not fill it. */
   readonly #cache = new Map<string, { record: TokenRecord; readMs: number }>()
 
   constructor(options: TokensOptions) {

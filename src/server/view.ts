@@ -10,7 +10,6 @@ import type {
 } from '../letter/letter.ts'
 import { kindOf } from '../letter/payload.ts'
 import type { Caller } from './caller.ts'
-import type { Alert } from '../policy/alert-rule.ts'
 import { redactAny, type Viewer } from './viewer.ts'
 
 /** A letter as a caller may see it. */
@@ -48,13 +47,6 @@ export function viewSummary(letter: LetterSummary, caller: Viewer): SummaryView 
   const shown = caller.redaction(letter.queue)?.summary(letter) ?? letter
   if (mayReadContent(caller)) return { ...shown, payload }
   return { ...hideContent(shown), payload, hidden: true }
-}
-
-/** An alert as a caller may see it. The title of a group comes from error messages. */
-export function viewAlert({ title, ...alert }: Alert, caller: Viewer): Alert {
-  if (title === undefined || !mayReadContent(caller)) return alert
-  const redaction = alert.queue === undefined ? undefined : caller.redaction(alert.queue)
-  return { ...alert, title: redaction?.text(title) ?? redactAny(title, caller) }
 }
 
 export function mayReadContent({ permissions }: Pick<Caller, 'permissions'>): boolean {

@@ -68,7 +68,7 @@ describe('alerts over HTTP', () => {
     const { name } = (await client.listAlerts())[0]!
     const other = await server.client({ queues: ['mail'] })
     await expect(other.acknowledgeAlert({ name })).rejects.toMatchObject({
-      code: 'ALERT_NOT_FOUND',
+      problem: { code: 'ALERT_NOT_FOUND' },
     })
     expect(await client.acknowledgeAlert({ name, note: 'we know' })).toMatchObject({
       acknowledged: { by: 'mia', note: 'we know' },
@@ -92,7 +92,7 @@ describe('alerts over HTTP', () => {
       answer: 'answered 404: no_team',
     })
     await expect(client.testAlertTarget({ target: 'constructor' })).rejects.toMatchObject({
-      code: 'TARGET_NOT_FOUND',
+      problem: { code: 'TARGET_NOT_FOUND' },
     })
   })
 })

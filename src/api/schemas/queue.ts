@@ -55,7 +55,9 @@ const queuePolicy = z
     redact: z
       .strictObject({ atCapture: z.boolean(), redactStored: z.boolean() })
       .exactOptional()
-      .describe('When values are hidden. The rules are not shown: they may contain what they hide.'),
+      .describe(
+        'When values are hidden. The rules are not shown: they may contain what they hide.',
+      ),
     subject: z.string().exactOptional().describe('Where the data subject of a letter is named.'),
     breaker: anyJson,
     budget: anyJson.exactOptional(),

@@ -3,9 +3,9 @@ import type { Scope } from '../../api/permissions.ts'
 import type { BulkAction } from '../../letter/bulk-action.ts'
 import type { Alert } from '../../policy/alert-rule.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
+import { isAlertInScope, viewAlert } from '../alert-view.ts'
 import { isFilterInScope } from '../bounds.ts'
 import { viewBulkAction } from '../bulk-view.ts'
-import { viewAlert } from '../view.ts'
 import type { Viewer } from '../viewer.ts'
 
 /** Something that happened, as it looks to a caller, and who may know about it. */
@@ -92,11 +92,8 @@ function progressOf(
 
 /** Alerts are about whole queues, so that callers with tenants do not get them. */
 function ofAlert(alert: Alert, state: 'raised' | 'cleared'): Happening {
-  const { queue } = alert
   return {
-    isIn: ({ queues, tenants }) =>
-      tenants === undefined &&
-      (queues === undefined || (queue !== undefined && queues.includes(queue))),
+    isIn: (scope) => isAlertInScope(alert, scope),
     eventFor: (caller) => ({ type: 'alert', state, alert: viewAlert(alert, caller) }),
   }
 }

@@ -48,8 +48,8 @@ export interface Context extends Shared {
   /** The saved view of the input, for endpoints whose bounds are `view`. */
   view: SavedView
   /**
-   * The id of a letter that the request adds: the same whenever it is sent with its Idempotency-Key.
-   * Undefined: any.
+   * The id of a letter that the request adds: the same whenever it is sent with its
+   * Idempotency-Key. Undefined: any.
    */
   newId: string | undefined
   /** The version that the letter or the saved view of the input must still have. Undefined: any. */

@@ -3,22 +3,24 @@ import { withoutUndefined } from '../../check/keys.ts'
 import { alertNotFound } from '../../observers/alerts/alerts.ts'
 import type { Alert } from '../../policy/alert-rule.ts'
 import { RedriveError } from '../../errors.ts'
+import { isAlertInScope, viewAlert } from '../alert-view.ts'
 import { boundFilter } from '../bounds.ts'
-import type { Caller } from '../caller.ts'
-import { viewAlert, viewSummary } from '../view.ts'
+import { viewSummary } from '../view.ts'
 import { checkTextProbe, redactAny } from '../viewer.ts'
 import type { Handlers } from './handler.ts'
 
 export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
   async listAlerts(_, { dlq, caller }) {
     const alerts = await dlq.alerts()
-    return alerts.filter((alert) => isVisible(alert, caller)).map((one) => viewAlert(one, caller))
+    return alerts
+      .filter((alert) => isAlertInScope(alert, caller.scope))
+      .map((one) => viewAlert(one, caller))
   },
 
   async listAlertHistory({ limit }, { dlq, caller }) {
     const changes = await dlq.alertHistory()
     return changes
-      .filter(({ alert }) => isVisible(alert, caller))
+      .filter(({ alert }) => isAlertInScope(alert, caller.scope))
       .slice(0, limit)
       .map((change) => ({ ...change, alert: viewAlert(change.alert, caller) }))
   },
@@ -36,7 +38,7 @@ export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
   async acknowledgeAlert({ name, note }, { dlq, caller }) {
     const alerts = await dlq.alerts()
     // An alert outside the scope looks as if it did not exist.
-    if (!alerts.some((alert) => alert.name === name && isVisible(alert, caller)))
+    if (!alerts.some((alert) => alert.name === name && isAlertInScope(alert, caller.scope)))
       throw alertNotFound(name)
     return viewAlert(await dlq.acknowledgeAlert(name, caller.name, note), caller)
   },
@@ -74,9 +76,4 @@ export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
     })
     return letters.map((letter) => viewSummary(letter, caller))
   },
-}
-
-/** Whether the alert is about a queue in the scope of the caller. */
-function isVisible({ queue }: Alert, { scope: { queues } }: Caller): boolean {
-  return queues === undefined || (queue !== undefined && queues.includes(queue))
 }

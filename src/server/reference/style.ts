@@ -1,4 +1,4 @@
-/** The style of the reference. One colour for links; the rest follows the reader's colour scheme. */
+/** The style of the reference. One colour for links; the rest follows the colour scheme. */
 export const referenceStyle = `
 :root {
   color-scheme: light dark;

@@ -10,7 +10,7 @@ const pageSize = 100
 
 /**
  * Kinds of records that contain parts of payloads, or keys of data subjects: saved edits, the input
- * of bulk actions, filters of saved views, and responses of the server.
+ * of bulk actions, the filters of saved views, and responses of the server.
  */
 export const encryptedKinds: ReadonlySet<string> = new Set([
   'edit',

@@ -8,7 +8,9 @@ import { pause } from '../child.ts'
  * the server before its own modules.
  */
 
-const { capture } = Capturer.prototype as { capture: (this: Capturer, captured: Captured) => Promise<DeadLetter> }
+const { capture } = Capturer.prototype as {
+  capture: (this: Capturer, captured: Captured) => Promise<DeadLetter>
+}
 
 Capturer.prototype.capture = async function (captured: Captured): Promise<DeadLetter> {
   const id = captured.context.id ?? systemClock.id()
