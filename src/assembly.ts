@@ -77,11 +77,10 @@ export function assemble(
   workerName?: string,
 ): Parts {
   const { rules: classifierRules, fingerprints, backoffs, sweepMs, maxPayloadBytes } = settings
-  const worker = workerName ?? `${hostname()}-${process.pid}-${clock.id().slice(-8)}`
+  const worker = workerName ?? createWorkerName(clock)
   const policies = new Policies(settings)
   const capacity = capacityOf(settings)
   const policyFor = (queue: string): Settings => policies.of(queue)
-  const limitsFor = policyFor
   const redactionFor = (queue: string): Redaction | undefined => policies.redaction(queue)
   const subjects = new Subjects(store)
   hub.setRedaction((event) => redactEvent(event, policies))
@@ -90,7 +89,7 @@ export function assemble(
   const groupTracker = new GroupTracker({ records: groupRecords, clock, hub, app })
   const onFailedRun: AdminOptions['onFailedRun'] = (letter, change) =>
     groupTracker.addRun(letter, change)
-  const rules = { classifierRules, fingerprints, backoffs, limitsFor }
+  const rules = { classifierRules, fingerprints, backoffs, limitsFor: policyFor }
   const shared = { store, clock, hub, ...rules, redactionFor, onFailedRun }
   const capturer = new Capturer({
     ...shared,
@@ -104,12 +103,8 @@ export function assemble(
   })
   const about: Parts['about'] = { kind: 'program' }
   const { redeliver } = settings
-  const report = createReport(
-    about,
-    redeliver ? settings.maxConcurrent : 0,
-    clock,
-    () => redelivery,
-  )
+  const slots = redeliver ? settings.maxConcurrent : 0
+  const report = createReport(about, slots, clock, () => redelivery)
   const registry = new WorkerRegistry({ store, clock, worker, sweepMs, redeliver, report })
   const pausedQueues = new PausedQueues({
     ...shared,
@@ -153,6 +148,10 @@ export function assemble(
     groups: new Groups({ ...shared, records: groupRecords, tracker: groupTracker }),
     groupTracker,
   }
+}
+
+function createWorkerName(clock: Clock): string {
+  return `${hostname()}-${process.pid}-${clock.id().slice(-8)}`
 }
 
 type ActionPartsOptions = Omit<

@@ -34,7 +34,7 @@ export const csrfHeader = 'x-redrive-csrf'
 
 export const linesType = 'application/x-ndjson'
 export const eventType = 'application/cloudevents+json'
-export const eventStreamType = 'text/event-stream'
+const eventStreamType = 'text/event-stream'
 /** The text format of Prometheus. */
 export const metricsType = 'text/plain; version=0.0.4; charset=utf-8'
 

@@ -93,7 +93,7 @@ export class Capturer {
     const { client } = captured.context
     const letter = this.#letterOf(captured)
     return inSpan(
-      () => captureSpan(letter!),
+      () => captureSpan(letter),
       async (span) => {
         if (span) joinTrace(letter, span)
         await this.#nameSubjects([letter])

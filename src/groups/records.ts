@@ -22,7 +22,7 @@ const seenPerPage = 1000
 const maxNewGroups = 1000
 
 /** How long a group counts as new. */
-export const maxNewMs = 86_400_000
+const maxNewMs = 86_400_000
 
 export interface StateChange {
   before: GroupState

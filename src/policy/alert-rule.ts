@@ -25,9 +25,9 @@ export const alertMetrics = [
   /** Time without captures, of a queue that used to capture. Each queue has an alert of its own. */
   'silent',
 ] as const
-export type AlertMetric = (typeof alertMetrics)[number] | 'breaker-open'
+type AlertMetric = (typeof alertMetrics)[number] | 'breaker-open'
 
-export type AlertSeverity = 'warning' | 'critical'
+type AlertSeverity = 'warning' | 'critical'
 
 /** Exclusive: a value equal to the threshold raises no alert. */
 export type Threshold = { above: number; below?: never } | { below: number; above?: never }

@@ -167,7 +167,7 @@ function compare({ above, below }: Threshold, value: number): Measured {
   return { value, crossed: above === undefined ? value < below : value > above }
 }
 
-export const defaultWithinMs = 3_600_000
+const defaultWithinMs = 3_600_000
 
 function measureGroup(
   when: Extract<AlertCondition, { metric: 'new-group' | 'regressed-group' }>,

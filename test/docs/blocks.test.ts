@@ -31,6 +31,7 @@ const notRun = new Map([
   ['docs/guides/foreign-letters.md 3', 'needs an instance of pg-boss with a queue of the reader'],
   ['docs/guides/alerts.md 2', 'needs a request with a signature'],
   ['docs/guides/http-api.md 1', 'needs a running server'],
+  ['docs/guides/live-feed.md 1', 'needs a running server'],
   ['docs/guides/pipelines.md 1', 'examples/pipeline.ts is the same program, and is run'],
   ['docs/guides/pipelines.md 2', 'needs the pipeline of the block before it'],
   ['docs/guides/metrics.md 1', 'serves on a port until it is stopped'],

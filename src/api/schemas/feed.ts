@@ -36,7 +36,7 @@ const countsEvent = z
   .describe('Counts have changed. Not sent to callers that are limited to tenants.')
 
 /** What a bulk action has done so far. */
-export const bulkProgress = bulkActionView.pick({
+const bulkProgress = bulkActionView.pick({
   id: true,
   action: true,
   state: true,

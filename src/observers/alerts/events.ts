@@ -12,7 +12,7 @@ export interface ListedChange extends AlertChange {
 
 const eventKind = 'alert-event'
 /** Events that are kept. */
-export const maxEvents = 500
+const maxEvents = 500
 const maxEventAgeMs = 30 * 86_400_000
 
 /** Adds a change to the list. Harmless to repeat. */

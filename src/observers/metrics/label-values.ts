@@ -1,5 +1,5 @@
 /** The label of everything above a limit. */
-export const otherValue = 'other'
+const otherValue = 'other'
 
 const maxLength = 200
 

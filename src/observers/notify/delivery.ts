@@ -5,7 +5,7 @@ import type { Alert } from '../../policy/alert-rule.ts'
 import type { DocumentRecord, Records } from '../../store.ts'
 import { alertSchema, changeSchema, type AlertChange } from '../alerts/change.ts'
 
-export const deliveryStates = ['waiting', 'sending', 'delivered', 'failed'] as const
+const deliveryStates = ['waiting', 'sending', 'delivered', 'failed'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
 /** One message to one target, as a record of the outbox. */

@@ -96,7 +96,7 @@ export function email(options: EmailOptions): Target {
 }
 
 /** The problem of the options and the key it is about. Never quotes the URL. */
-export function emailProblem({
+function emailProblem({
   url,
   from,
   to,

@@ -1,5 +1,5 @@
 /** The parts of a letter that a path can begin with. Operations and workflows have a `context`. */
-export const redactedRoots = ['payload', 'headers', 'metadata', 'context'] as const
+const redactedRoots = ['payload', 'headers', 'metadata', 'context'] as const
 export type RedactedRoot = (typeof redactedRoots)[number]
 
 /** The segments of a path that still have to match. Linked, so that equal rests are the same. */

@@ -99,7 +99,7 @@ async function refresh() {
     if (error.status === 401) return showSignIn()
     showMessage(error instanceof Problem ? error.message : 'The server does not answer.')
   }
-  setTimeout(refresh, refreshMs)
+  setTimeout(() => void refresh(), refreshMs)
 }
 
 function showSignIn() {

@@ -54,7 +54,7 @@ export function renderFields(fields: readonly Field[], depth = 0): string {
   return `<ul class="fields">${items.join('')}</ul>`
 }
 
-export function fieldsOf({ properties = {}, required = [] }: Schema): Field[] {
+function fieldsOf({ properties = {}, required = [] }: Schema): Field[] {
   return Object.entries(properties).map(([name, schema]) => ({
     name,
     schema,

@@ -12,7 +12,7 @@ import type { Identity, TokenReference } from './identity.ts'
 
 const kind = 'session'
 const hourMs = 3_600_000
-export const sessionDefaults = { idleMs: 12 * hourMs, maxMs: 7 * 24 * hourMs }
+const sessionDefaults = { idleMs: 12 * hourMs, maxMs: 7 * 24 * hourMs }
 /** How old the time of the last use may be before it is written again. */
 const writeUseMs = 60_000
 const sweepEveryMs = 60_000
