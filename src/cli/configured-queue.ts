@@ -4,7 +4,7 @@ import { systemClock } from '../clock/clock.ts'
 import type { Config } from '../config/load.ts'
 import { connect } from '../connect/store.ts'
 import { RedriveError } from '../errors.ts'
-import { logObserver } from '../observers/log.ts'
+import type { Observer } from '../observer.ts'
 import { PrometheusMetrics } from '../observers/metrics/metrics.ts'
 import type { QueueOptions } from '../options/options.ts'
 import { DeadLetterQueue } from '../queue/queue.ts'
@@ -55,7 +55,7 @@ export function readPort(given: string, option: string): number {
 /** Opens a queue with the handlers and the targets of a configuration. It does not start it. */
 export async function openConfiguredQueue(
   { store: url, options, handlers, notify, server }: Config,
-  logger: Logger,
+  log: Observer,
   { observers = [], ...extra }: QueueOptions = {},
 ): Promise<ConfiguredQueue> {
   await checkStoreOpens(url)
@@ -66,7 +66,7 @@ export async function openConfiguredQueue(
     ...extra,
     notify,
     clock: systemClock,
-    observers: [logObserver(logger), ...observers],
+    observers: [log, ...observers],
   })
   const ending = new AbortController()
   const targetHandlers = [...handlers].map(([queue, target]) => {

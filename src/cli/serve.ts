@@ -7,7 +7,8 @@ import { sleep, systemClock } from '../clock/clock.ts'
 import { loadConfig, type Config } from '../config/load.ts'
 import type { ServerSettings } from '../config/server.ts'
 import { RedriveError } from '../errors.ts'
-import { logRequests } from '../observers/log.ts'
+import type { Observer } from '../observer.ts'
+import { logObserver, logRequests } from '../observers/log.ts'
 import { closeServer } from '../server/close-server.ts'
 import { Idempotency } from '../server/idempotency.ts'
 import { createServer } from '../server/server.ts'
@@ -61,7 +62,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   const pipeline = await pipelineOf(options)
   const { metrics, measured } = createMetrics(logger)
   if (pipeline) metrics.include(() => pipeline.metrics())
-  const { dlq, abort, close } = await openConfiguredQueue(config, events, { ...extra, ...measured })
+  const { dlq, abort, close } = await openConfiguredQueue(config, logEvents(events), {
+    ...extra,
+    ...measured,
+  })
   const version = readVersion()
   dlq.describeProcess({ kind: 'server', version })
   try {
@@ -111,6 +115,13 @@ export async function serve(options: ServeOptions): Promise<void> {
 async function pipelineOf({ pipeline, kafka }: ServeOptions): Promise<PipelineAdmin | undefined> {
   if (pipeline === undefined) return undefined
   return openPipeline({ option: '--pipeline', file: pipeline, kafka })
+}
+
+/** Captures are logged as requests: a line for each of a million letters would help nobody. */
+function logEvents(logger: Logger): Observer {
+  const log = logObserver(logger)
+  const write: Observer = (event) => (event.type === 'captured' ? undefined : log(event))
+  return Object.assign(write, { leavesProcess: true })
 }
 
 /** The demo has a store of its own, unless one is given. */

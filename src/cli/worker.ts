@@ -1,6 +1,7 @@
 import { loadConfig, type Config } from '../config/load.ts'
 import { RedriveError } from '../errors.ts'
 import { sourcesOf } from './check-config.ts'
+import { logObserver } from '../observers/log.ts'
 import { startMetricsServer, type MetricsServer } from '../observers/metrics/metrics-server.ts'
 import {
   createLogger,
@@ -58,7 +59,7 @@ async function run(
   const logger = createLogger()
   const { metrics, measured } = createMetrics(logger)
   const extra = metricsPort === undefined ? {} : measured
-  const { dlq, abort, close } = await openConfiguredQueue(config, logger, extra)
+  const { dlq, abort, close } = await openConfiguredQueue(config, logObserver(logger), extra)
   dlq.describeProcess({ kind: 'worker', version: readVersion() })
   const firstSignal = waitForSignal(abort)
   const text = (): Promise<string> => metrics.watch(dlq).text()
