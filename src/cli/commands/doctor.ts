@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import { inspectSpool } from '../../connect/store.ts'
-import { isEnded, readDeliveries } from '../../observers/notify/delivery.ts'
 import { maxLimit } from '../../letter/query.ts'
 import { toMs } from '../../letter/time.ts'
 import { verifyCounts } from '../verify-counts.ts'
@@ -157,6 +156,7 @@ const maxExamples = 5
 
 /** Notifications of alerts that failed, and those that wait for a process with their target. */
 async function checkNotifications({ store, clock }: Opened): Promise<Finding[]> {
+  const { isEnded, readDeliveries } = await import('../../observers/notify/delivery.ts')
   const deliveries = await readDeliveries(store.records)
   const failed = deliveries.filter(({ state }) => state === 'failed')
   const late = deliveries.filter(
