@@ -28,7 +28,7 @@ describe('the group tracker', () => {
     await clock.advance(flushMs - 1)
     expect(await store.records.kinds()).toEqual([])
     await clock.advance(1)
-    expect(await store.records.kinds()).toEqual(['group-seen'])
+    expect(await store.records.kinds()).toEqual(['group-new', 'group-seen'])
     expect(clock.pending()).toBe(0)
   })
 

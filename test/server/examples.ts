@@ -117,6 +117,9 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   // The source is an operation, which has no address: the call passes all checks of the server.
   replayLetter: { ...withId, allowed: 422 },
   resolveLetter: withId,
+  failLetter: {
+    input: async (server) => ({ id: (await aLetter(server)).id, error: { message: secret } }),
+  },
   parkLetter: withId,
   reviewLetter: {
     input: async (server) => {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { priorities } from '../../letter/letter.ts'
 import { orders } from '../../letter/query.ts'
 import { endpoint } from '../endpoint.ts'
+import { errorInput } from '../schemas/capture.ts'
 import { filterShape, letterId, reveal, timestamp } from '../schemas/filter.ts'
 import {
   anyJson,
@@ -104,6 +105,13 @@ export const letterEndpoints = {
     summary: 'Settles a letter as done.',
     permission: 'letter:retry',
     input: withId,
+  }),
+  failLetter: endpoint({
+    ...onLetter,
+    path: '/api/letters/{id}/fail',
+    summary: 'Reports a failed run that happened elsewhere. It counts like a run of a handler.',
+    permission: 'letter:retry',
+    input: z.strictObject({ id, error: errorInput }),
   }),
   parkLetter: endpoint({
     ...onLetter,

@@ -7,6 +7,17 @@ import { anyJson } from './letter.ts'
 const name = z.string().min(1).max(1000)
 const count = z.int().nonnegative()
 
+/** An error of another process. */
+export const errorInput = z
+  .strictObject({
+    name: z.string().max(1000).optional().describe('The class of the error. Default: Error.'),
+    message: z.string().max(100_000),
+    code: z.union([z.string().max(1000), z.number()]).optional(),
+    status: z.int().min(100).max(599).optional().describe('An HTTP status.'),
+    stack: z.string().max(100_000).optional(),
+  })
+  .describe('Why the work failed. It decides the category, the retries and the group.')
+
 /** A failure that another program reports. */
 export const captureInput = z.strictObject({
   queue: z.string().min(1).max(200).describe('The name that letters are handled and filtered by.'),
@@ -17,15 +28,7 @@ export const captureInput = z.strictObject({
     .describe('The payload, as text with `contentType`. Default: text/plain.'),
   base64: z.base64().optional().describe('The payload, as bytes with `contentType`.'),
   contentType: z.string().min(1).max(200).optional(),
-  error: z
-    .strictObject({
-      name: z.string().max(1000).optional().describe('The class of the error. Default: Error.'),
-      message: z.string().max(100_000),
-      code: z.union([z.string().max(1000), z.number()]).optional(),
-      status: z.int().min(100).max(599).optional().describe('An HTTP status.'),
-      stack: z.string().max(100_000).optional(),
-    })
-    .describe('Why the work failed. It decides the category, the retries and the group.'),
+  error: errorInput,
   id: z.uuid().optional().describe('A UUID of the sender. The same id again adds no letter.'),
   dedupeKey: name
     .optional()

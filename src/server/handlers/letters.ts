@@ -73,6 +73,9 @@ export const letterHandlers: Handlers<keyof typeof letterEndpoints> = {
     dlq.replay(id, by, { ...options, ...(to === undefined ? {} : { to }) }),
   ),
   resolveLetter: onLetter((dlq, { id }, by, options) => dlq.resolve(id, by, options)),
+  failLetter: onLetter((dlq, { id, error }, by, options) =>
+    dlq.fail(id, { name: 'Error', ...error }, by, options),
+  ),
   parkLetter: onLetter((dlq, { id, note }, by, options) => dlq.park(id, note, by, options)),
   reviewLetter: onLetter((dlq, { id, decision, note }, by, options) =>
     dlq.review(id, { ...options, decision, by, ...(note === undefined ? {} : { note }) }),
