@@ -23,16 +23,26 @@ function hasRoom(folder: string): boolean {
 
 /** Those that start servers and many processes of their own, the longest first. */
 const heavy = [
-  'test/crash/pipeline.test.ts',
   'test/stores/opensearch/opensearch.test.ts',
-  'test/transfer/copy/servers.test.ts',
-  'test/crash/crash.test.ts',
+  'test/docs/blocks.test.ts',
   'test/stores/postgres/postgres.test.ts',
+  'test/transfer/copy/servers.test.ts',
+  'test/web/hostile.test.ts',
   'test/crash/mailbox.test.ts',
+  'test/web/pages.test.ts',
+  'test/cli/commands/serve.test.ts',
+  'test/crash/pipeline.test.ts',
+  'test/cli/output/golden.test.ts',
+  'test/web/flows.test.ts',
+  'test/web/bulk-actions.test.ts',
+  'test/crash/crash.test.ts',
   'test/stores/postgres/partitioned.test.ts',
+  'test/web/letter-actions.test.ts',
   'test/seeds/pipeline.test.ts',
   'test/servers/private-brokers.test.ts',
+  'test/web/letter-list.test.ts',
   'test/mailboxes/rabbitmq/states.test.ts',
+  'test/web/group-actions.test.ts',
   'test/faults/disk-faults.test.ts',
 ]
 
@@ -52,6 +62,8 @@ class Spread extends BaseSequencer {
 }
 
 export default defineConfig({
+  // The dashboard imports the API by this name.
+  resolve: { alias: { 'redrive/api': join(import.meta.dirname, 'src/api/index.ts') } },
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',

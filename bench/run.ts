@@ -12,6 +12,7 @@ import {
   type Sizes,
 } from './harness.ts'
 import { bulk } from './workloads/bulk.ts'
+import { dashboard } from './workloads/dashboard.ts'
 import { executor } from './workloads/executor.ts'
 import { groups } from './workloads/groups.ts'
 import { loops } from './workloads/loops.ts'
@@ -30,6 +31,7 @@ const workloads: Record<string, (bench: Bench) => Promise<Result[]>> = {
   workers,
   groups,
   server,
+  dashboard,
 }
 
 /** Workloads that run unless others are named. */

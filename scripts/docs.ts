@@ -11,15 +11,20 @@ import {
   metricNames,
   type MetricDefinition,
 } from '../src/observers/metrics/definitions.ts'
+import { cliPage } from './docs/cli.ts'
+import { eventsPage } from './docs/events.ts'
+import { httpPage } from './docs/http.ts'
+
+const commands = await cliPage()
 
 const pages: Record<string, () => string> = {
   'docs/reference/errors.md': () =>
     [
       '# Errors',
       '',
-      'Every error that Redrive throws is a `RedriveError` with one of these codes. The admin API responds with the HTTP',
-      'status, and the command line exits with the exit code. *Retry helps*: whether the same call can succeed when',
-      'it is repeated.',
+      'Every error that Redrive throws is a `RedriveError` with one of these codes. The admin API responds',
+      'with the HTTP status, and the command line exits with the exit code. *Retry helps*: whether the',
+      'same call can succeed when it is repeated.',
       '',
       '| code | HTTP | exit | retry helps | what it means and what to do |',
       '|---|---|---|---|---|',
@@ -43,8 +48,8 @@ const pages: Record<string, () => string> = {
         return `| \`${move}\` | ${cells.join(' | ')} | ${to.length > 0 ? to.join(', ') : 'removed'} |`
       }),
       '',
-      'A claim from `retrying` is possible only when the lease has expired. `edit` and `note` do not change the',
-      'state, and `restore` returns the letter to the state before it was archived.',
+      'A claim from `retrying` is possible only when the lease has expired. `edit` and `note` do not',
+      'change the state, and `restore` returns the letter to the state before it was archived.',
     ].join('\n'),
   'docs/reference/metrics.md': () => {
     const table = (of: MetricDefinition['of']): string[] => [
@@ -90,6 +95,9 @@ const pages: Record<string, () => string> = {
       }),
     ].join('\n')
   },
+  'docs/reference/cli.md': () => commands,
+  'docs/reference/events.md': eventsPage,
+  'docs/reference/http.md': httpPage,
   'docs/reference/config.md': configPage,
   'docs/reference/config.schema.json': () => JSON.stringify(configJsonSchema(), null, 2),
 }

@@ -1,5 +1,6 @@
-// Prepares a new clone if needed: installs the packages of the lock file, then builds. Runs on the
-// Node of the machine, before the pinned one is installed, so it uses no new features.
+// Prepares a new clone if needed: installs the packages of the lock file, then builds what the
+// arguments name. `build` is dist, `site` is the documentation in dist/docs. Runs on the Node of
+// the machine, before the pinned one is installed, so it uses no new features.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -30,14 +31,29 @@ if (!existsSync(installed) || readFileSync(installed, 'utf8') !== lock) {
   writeFileSync(installed, lock)
 }
 
+const isOlder = (file, sourcesMs) => !existsSync(file) || statSync(file).mtimeMs < sourcesMs
+const runNode = (...args) =>
+  execFileSync(at('node_modules', '.bin', 'node'), args, { cwd: root, stdio: 'inherit' })
+
+// The last file that a build writes.
+const built = at('dist', 'web', 'index.html')
 if (process.argv.includes('build')) {
-  const built = at('dist', 'index.js')
-  const sources = Math.max(newest(at('src')), statSync(at('tsconfig.build.json')).mtimeMs)
-  if (!existsSync(built) || statSync(built).mtimeMs < sources) {
+  const sourcesMs = Math.max(
+    newest(at('src')),
+    newest(at('web', 'src')),
+    statSync(at('tsconfig.build.json')).mtimeMs,
+  )
+  if (isOlder(built, sourcesMs)) {
     console.log('Building …')
-    execFileSync(at('node_modules', '.bin', 'node'), [at('scripts', 'build.mjs')], {
-      cwd: root,
-      stdio: 'inherit',
-    })
+    runNode(at('scripts', 'build.mjs'))
+  }
+}
+
+// The site has a reference that is made from the declarations in dist.
+if (process.argv.includes('site')) {
+  const sourcesMs = Math.max(newest(at('docs')), statSync(built).mtimeMs)
+  if (isOlder(at('dist', 'docs', 'index.html'), sourcesMs)) {
+    console.log('Building the documentation …')
+    runNode(at('node_modules', 'vitepress', 'bin', 'vitepress.js'), 'build', 'docs')
   }
 }

@@ -33,6 +33,7 @@ const run = (command, args) =>
 /** Checks that count as one test each. All of them run, so that one run shows all problems. */
 const checks = {
   types: () => run('tsc', ['-p', 'tsconfig.json', '--noEmit']),
+  'types of the dashboard': () => run('tsc', ['-p', 'web/tsconfig.json', '--noEmit']),
   lint: () => run('oxlint', ['--type-aware', '--deny-warnings']),
   format: () => run('oxfmt', ['--check']),
   'unused code': () => run('knip', []),
@@ -93,6 +94,7 @@ const needs = [
   { name: 'strace', where: findProgram('strace'), missing: lacksStrace() },
   tool('openssl'),
   tool('promtool'),
+  tool('chromium'),
 ]
 
 /** In CI, missing servers or tools are failures, since nobody reads the table. */

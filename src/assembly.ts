@@ -25,14 +25,14 @@ import { Alerts } from './observers/alerts/alerts.ts'
 import { addPendingAges, readMeasures } from './observers/alerts/measures.ts'
 import { AlertMonitor, type AlertMonitorOptions } from './observers/alerts/monitor.ts'
 import { Outbox } from './observers/notify/outbox.ts'
-import { redactEvent } from './observers/redact-event.ts'
+import { createEventRedactor } from './observers/redact-event.ts'
 import { ownOf, type Settings } from './options/options.ts'
 import { Policies } from './options/per-queue.ts'
 import { isAboutGroups } from './policy/alerts.ts'
 import type { Rule } from './policy/classify.ts'
 import type { Redaction } from './policy/redaction/redaction.ts'
 import { Heartbeats } from './redelivery/heartbeats.ts'
-import { createReport, type ProcessReport } from './redelivery/process-report.ts'
+import { createReport, type AboutProcess } from './redelivery/process-report.ts'
 import { Redelivery } from './redelivery/redelivery.ts'
 import { Sweeper } from './redelivery/sweep/sweeper.ts'
 import { WorkerRegistry } from './redelivery/worker-registry.ts'
@@ -54,8 +54,8 @@ export interface Parts {
   redelivery: Redelivery
   sweeper: Sweeper
   heartbeats: Heartbeats
-  /** What this process reports about itself. `describeProcess` changes it. */
-  about: Pick<ProcessReport, 'kind' | 'version'>
+  /** What this process reports about itself. `describeProcess` and `reportLoops` change it. */
+  about: AboutProcess
   alertMonitor: AlertMonitor | undefined
   alerts: Alerts
   outbox: Outbox
@@ -83,7 +83,7 @@ export function assemble(
   const policyFor = (queue: string): Settings => policies.of(queue)
   const redactionFor = (queue: string): Redaction | undefined => policies.redaction(queue)
   const subjects = new Subjects(store)
-  hub.setRedaction((event) => redactEvent(event, policies))
+  hub.setRedaction(createEventRedactor(policies))
   const groupRecords = new GroupRecords(store)
   const app = { host: hostname(), pid: process.pid, ...settings.app }
   const groupTracker = new GroupTracker({ records: groupRecords, clock, hub, app })
@@ -101,7 +101,7 @@ export function assemble(
     rulesFor: policyFor,
     onStored: (letter) => groupTracker.add(letter),
   })
-  const about: Parts['about'] = { kind: 'program' }
+  const about: AboutProcess = { kind: 'program', loops: [] }
   const { redeliver } = settings
   const slots = redeliver ? settings.maxConcurrent : 0
   const report = createReport(about, slots, clock, () => redelivery)

@@ -277,6 +277,12 @@ export const errorTable = {
     means:
       'The server has too many requests in flight. Nothing was done. Wait as Retry-After says.',
   },
+  SERVER_UNREACHABLE: {
+    status: 503,
+    exit: 8,
+    retry: true,
+    means: 'The command line cannot reach the server. Nothing is known about the request.',
+  },
   SERVER_STOPPING: {
     status: 503,
     exit: 8,

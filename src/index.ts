@@ -64,6 +64,7 @@ export type { Strategy, WorkflowOptions } from './capture/workflow/options.ts'
 export type { WorkflowFn, WorkflowRun, WorkflowTask } from './capture/workflow/task.ts'
 export type { FailedResult } from './letter/result.ts'
 export type { LimiterStatus } from './redelivery/flow/limiter.ts'
+export type { LiveLoop, LiveMailbox } from './redelivery/live-mailboxes.ts'
 export type { Handler, ReplayingHandler, ReplayRoute, Run } from './redelivery/run.ts'
 export type { ReplayOutcome } from './letter/result.ts'
 export type {
@@ -109,6 +110,7 @@ export {
   type AlertRule,
 } from './policy/alert-rule.ts'
 export type {
+  FoundGroup,
   Group,
   GroupChange,
   GroupChangeKind,
@@ -121,6 +123,7 @@ export type {
   GroupResolution,
   GroupStatus,
   IgnoreGroupOptions,
+  LatestGroupChange,
   ResolveGroupOptions,
   TrendPoint,
 } from './letter/group.ts'
@@ -131,6 +134,7 @@ export type { Statistics, StatisticsOptions } from './admin/statistics.ts'
 export type { KeyRotation, KeyUse, RotateOptions, SpoolStatus } from './store.ts'
 export { errorTable, RedriveError, type ErrorCode } from './errors.ts'
 export type * from './letter/letter.ts'
+export type { LoopCounts, LoopKind, LoopStatus } from './letter/loop-status.ts'
 export type { PausedQueue } from './letter/paused-queue.ts'
 export { sourceIdOf } from './letter/source-id.ts'
 export type { JsonScalar, LetterFilter, LetterQuery, Page } from './letter/query.ts'
@@ -182,7 +186,7 @@ export { type DeadLetterHandler } from './loops/handlers/handler.ts'
 export { type HandlerContext } from './loops/handlers/handler.ts'
 export { type Handled } from './loops/handlers/handler.ts'
 export { LoopGroup, type LoopGroupOptions, type RestartPolicy } from './loops/loop-group.ts'
-export type { ProcessContext } from './loops/request-loop.ts'
+export type { ProcessContext } from './loops/work.ts'
 export type { LoopBreakerOptions } from './loops/loop-breaker.ts'
 export type { RequestLoopOptions } from './loops/request-loop-options.ts'
 export type { Runnable, RunOptions, ShutdownOptions } from './loops/runnable.ts'

@@ -21,9 +21,13 @@ export type RedriveEvent =
   | { type: 'evicted'; count: number }
   /** A handler is about to run the letter. */
   | { type: 'started'; letter: DeadLetter; worker: string }
+  /** A run succeeded, or a person resolved the letter. */
   | { type: 'resolved'; letter: DeadLetter; durationMs?: number }
+  /** A run failed, and the letter will run again at `retryAt`. */
   | { type: 'rescheduled'; letter: DeadLetter; durationMs?: number }
+  /** A run failed, and the letter has no retries left. */
   | { type: 'exhausted'; letter: DeadLetter; durationMs?: number }
+  /** The letter waits for a person or an event. Its field `reason` says why. */
   | { type: 'parked'; letter: DeadLetter; durationMs?: number }
   /** A claimed letter was returned without counting the run. */
   | { type: 'released'; letter: DeadLetter }
@@ -66,6 +70,7 @@ export type RedriveEvent =
   | { type: 'queue-resumed'; queue: string; by: string }
   /** A group changed: its letters made it regress or end its ignoring, or a person acted on it. */
   | ({ type: 'group'; fingerprint: string; title: string } & GroupChange)
+  /** Something failed that no caller waits for, such as a sweep or a listener. */
   | { type: 'error'; during: string; error: unknown }
 
 export type EventType = RedriveEvent['type']
@@ -163,7 +168,7 @@ export class ObserverHub {
     this.#onDue = listener
   }
 
-  /** Sets what observers get whose events leave the process. Default: the events as they are. */
+  /** Sets how events are redacted for observers with `leavesProcess`. Default: not at all. */
   setRedaction(redact: (event: RedriveEvent) => RedriveEvent): void {
     this.#redact = redact
   }

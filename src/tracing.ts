@@ -128,6 +128,23 @@ export function traceIdOf(traceparent: string | undefined): string | undefined {
   return form.exec(traceparent ?? '')?.[1]
 }
 
+/**
+ * The trace of a letter: its traceparent, and the tracestate of its headers. Values come from
+ * outside: an invalid one counts as absent.
+ */
+export function traceOf({ traceparent, headers }: Traced): TraceContext | undefined {
+  if (traceparent === undefined || !/^[0-9a-f-]{55}$/.test(traceparent)) return undefined
+  if (traceIdOf(traceparent) === undefined) return undefined
+  const tracestate = headers?.['tracestate']
+  const isPlain = tracestate !== undefined && /^[ -~]{1,512}$/.test(tracestate)
+  return isPlain ? { traceparent, tracestate } : { traceparent }
+}
+
+interface Traced {
+  traceparent?: string
+  headers?: Readonly<Record<string, string>>
+}
+
 function spanContextOf(
   api: Api,
   { traceparent, tracestate }: Partial<TraceContext> = {},

@@ -3,6 +3,9 @@ import { DeadLetterQueue } from '../src/queue/queue.ts'
 import type { Store } from '../src/store.ts'
 import { memoryStore } from '../src/stores/memory/memory.ts'
 import { fakeClock, type FakeClock } from '../src/testing/fake-clock.ts'
+import { afterAll } from 'vitest'
+import { backend } from './servers/servers.ts'
+import { Indices } from './stores/opensearch/opensearch-bench.ts'
 import * as postgres from './stores/postgres/postgres-bench.ts'
 import { openRedisBench, single as redis } from './stores/redis/redis-bench.ts'
 import { openSqliteBench } from './stores/sqlite/sqlite-bench.ts'
@@ -26,6 +29,23 @@ export const eachStore: [name: string, open: Open][] = [
   ['SQLite', openSqliteBench],
   ...(postgres.missing ? [] : [['Postgres', postgres.openPostgresBench] as [string, Open]]),
   ...(redis.missing ? [] : [['Redis', openRedisBench] as [string, Open]]),
+]
+
+const search = backend('opensearch')
+let indices: Indices | undefined
+afterAll(() => indices?.remove())
+
+/** The stores of `eachStore` and OpenSearch, where creating indices takes long. */
+export const eachStoreAndOpenSearch: typeof eachStore = [
+  ...eachStore,
+  ...(search.missing
+    ? []
+    : [
+        [
+          'OpenSearch',
+          (clock) => (indices ??= new Indices(search.url)).open(clock),
+        ] satisfies (typeof eachStore)[number],
+      ]),
 ]
 
 /** Calls `use` with a queue on a new store, and closes both. */

@@ -136,6 +136,8 @@ describe('tests', () => {
       'test/package/',
       'test/servers/',
       'test/server/attacks/',
+      'test/web/',
+      'test/cli/output/',
     ]
     const orphans = tests
       .filter((path) => !apart.some((prefix) => path.startsWith(prefix)))
@@ -186,8 +188,8 @@ describe('tests', () => {
 })
 
 describe('language', () => {
-  const code = ['src', 'test', 'bench', 'examples', 'scripts']
-    .flatMap((folder) => [...filesBelow(folder), ...filesBelow(folder, '.mjs')])
+  const code = ['src', 'web/src', 'test', 'bench', 'examples', 'scripts']
+    .flatMap((folder) => ['.ts', '.tsx', '.mjs'].flatMap((ending) => filesBelow(folder, ending)))
     .filter((path) => !path.startsWith('src/pipeline/proto/'))
   const pages = ['README.md', 'CONTRIBUTING.md', 'ARCHITECTURE.md', 'CHANGELOG.md']
   const docs = filesBelow('docs', '.md').filter((path) => !path.startsWith('docs/decisions/'))
@@ -213,7 +215,27 @@ describe('language', () => {
       .filter((line) => line.length > 100 && comment.test(line))
     expect(long).toEqual([])
   })
+
+  it.each([...pages, ...filesBelow('docs', '.md')])(
+    '%s has prose of at most 100 columns',
+    (path) => {
+      const prose = read(path).replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '')
+      const long = prose.split('\n').filter((line) => line.length > 100 && !/^ *\|/.test(line))
+      expect(long).toEqual([])
+    },
+  )
 })
+
+/** The anchors of the headings of a page, as GitHub and the site make them. */
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, '')
+      .trim()
+      .replaceAll(/\s/g, '-'),
+  )
+}
 
 describe('docs', () => {
   it('the error page lists exactly the codes that exist', () => {
@@ -221,6 +243,20 @@ describe('docs', () => {
     expect([...page.matchAll(/^\| `([A-Z_]+)`/gm)].map((match) => match[1])).toEqual(
       Object.keys(errorTable),
     )
+  })
+
+  it('the troubleshooting page says what to do about each code', () => {
+    const page = read('docs/troubleshooting.md')
+    expect(Object.keys(errorTable).filter((code) => !page.includes(`\`${code}\``))).toEqual([])
+  })
+
+  it('docs/README.md lists every page', () => {
+    const index = read('docs/README.md')
+    const unlisted = filesBelow('docs', '.md')
+      .map((path) => relative('docs', path))
+      .filter((path) => path !== 'README.md' && !/^decisions\/|\[/.test(path))
+      .filter((path) => !index.includes(`](${path})`))
+    expect(unlisted).toEqual([])
   })
 
   it('every error code is thrown somewhere', () => {
@@ -280,6 +316,19 @@ describe('docs', () => {
         .map((match) => match[1]!)
         .filter((link) => !existsSync(join(root, dirname(page), link)))
         .map((link) => `${page}: ${link}`),
+    )
+    expect(broken).toEqual([])
+  })
+
+  it('every link to a part of a page has its heading', () => {
+    const pages = ['README.md', 'CONTRIBUTING.md', ...filesBelow('docs', '.md')]
+    const broken = pages.flatMap((page) =>
+      [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)/g)]
+        .filter(([, link = '', anchor = '']) => {
+          const target = link === '' ? page : join(dirname(page), link)
+          return target.endsWith('.md') && !anchorsOf(read(target)).includes(anchor)
+        })
+        .map(([found]) => `${page}: ${found}`),
     )
     expect(broken).toEqual([])
   })

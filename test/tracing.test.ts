@@ -199,6 +199,23 @@ describe('with an SDK', () => {
       expect((await dlq.get(second!))?.traceparent).toBe(given)
     })
 
+    it('of enqueueEach has the span of the write, which fails with one of its letters', async () => {
+      const full = await aQueue({ maxItems: 1, overflow: 'reject' })
+      const error = new Error('x')
+      const [first, second] = await full.dlq.enqueueEach([
+        { operation: mail, error },
+        { operation: mail, error },
+      ])
+      await full.dlq.close()
+      const write = spanOf('capture mail')
+      expect(first).toMatchObject({ value: { traceparent: traceparentOf(write) } })
+      expect(second).toMatchObject({ status: 'rejected', reason: { code: 'QUEUE_FULL' } })
+      expect(write.attributes).toMatchObject({
+        'messaging.batch.message_count': 2,
+        'error.type': 'QUEUE_FULL',
+      })
+    })
+
     it('runs in traces of its own that are linked to the capture', async () => {
       const { dlq, clock } = bench
       const active: (string | undefined)[] = []

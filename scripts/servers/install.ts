@@ -2,10 +2,15 @@ import { findProgram, isRoot, run } from './machine.ts'
 import type { Server } from './server.ts'
 
 /**
- * Programs that some tests need (they are skipped without them) and their packages: to trace system
- * calls, to create certificates, to test alert rules.
+ * Programs that some tests need and their packages: to trace system calls, to create certificates,
+ * to test alert rules, to open pages.
  */
-const tools = { strace: 'strace', openssl: 'openssl', promtool: 'prometheus' }
+const tools = {
+  strace: 'strace',
+  openssl: 'openssl',
+  promtool: 'prometheus',
+  chromium: 'chromium',
+}
 
 /** What may have to be installed: system packages, then the files of `fetch`. */
 export type Need = Pick<Server, 'name' | 'packages' | 'lacks' | 'fetch'>

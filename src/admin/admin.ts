@@ -258,7 +258,7 @@ export class Admin {
     }
     const refusal = whyEditRefused(letter, values, repairRulesFor(letter.queue))
     if (refusal !== undefined) throw new RedriveError('INVALID_INPUT', refusal)
-    return redaction ? redactEdit(letter, values, redaction) : values
+    return redactEdit(letter, values, redaction)
   }
 
   /** Undoes the newest edit. The payload gets a new version with its previous bytes. */

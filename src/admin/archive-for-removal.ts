@@ -5,10 +5,11 @@ import { toTimestamp } from '../letter/time.ts'
 import type { Store } from '../store.ts'
 
 /**
- * Archives a letter that is removed only if it still has its version. A store removes by filter,
- * which cannot name a version. So the letter is archived by compare-and-set, and removed while it
- * is archived: whoever changes it in between has to restore it first. After a crash in between, the
- * letter is archived. False: it has another version.
+ * Archives a letter before its removal, if the letter still has the given version. A store removes
+ * letters by filter, and a filter cannot name a version. So the letter is first archived by
+ * compare-and-set, and then removed by a filter for archived letters: another change in between
+ * would have to restore the letter first. After a crash between the two steps, the letter is
+ * archived. Returns false if the letter has another version.
  */
 export async function archiveForRemoval(
   { store, clock }: { store: Pick<Store, 'apply'>; clock: Clock },

@@ -5,9 +5,9 @@ import type { ObserverHub } from '../observer.ts'
 import type { Store } from '../store.ts'
 
 export interface WaitOptions {
-  store: Store
+  store: Pick<Store, 'get'>
   clock: Clock
-  hub: ObserverHub
+  hub: Pick<ObserverHub, 'on'>
   /** Interval of polling for changes by other processes. */
   pollMs: number
   signal?: AbortSignal | undefined

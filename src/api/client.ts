@@ -16,7 +16,7 @@ import {
   type Endpoint,
 } from './endpoint.ts'
 import { readEvents } from './event-stream.ts'
-import { ProblemError, problemSchema, problemType, type Problem } from './problem.ts'
+import { isProblem, ProblemError, problemType, type Problem } from './problem.ts'
 
 export { ProblemError } from './problem.ts'
 
@@ -162,8 +162,8 @@ async function readProblem(response: Response): Promise<Problem> {
   const { status, statusText, headers } = response
   const text = await response.text()
   if (headers.get('content-type')?.startsWith(problemType)) {
-    const parsed = problemSchema.safeParse(JSON.parse(text))
-    if (parsed.success) return parsed.data
+    const body: unknown = JSON.parse(text)
+    if (isProblem(body)) return body
   }
   const detail = `the server answered with status ${status} ${statusText}: ${text.slice(0, 200)}`
   return {

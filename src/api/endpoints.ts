@@ -6,6 +6,7 @@ import { captureEndpoints } from './endpoints/capture.ts'
 import { erasureEndpoints } from './endpoints/erasures.ts'
 import { eventEndpoints } from './endpoints/events.ts'
 import { groupEndpoints } from './endpoints/groups.ts'
+import { keyEndpoints } from './endpoints/keys.ts'
 import { letterEndpoints } from './endpoints/letters.ts'
 import { pipelineEndpoints } from './endpoints/pipeline.ts'
 import { queueEndpoints } from './endpoints/queues.ts'
@@ -33,6 +34,7 @@ export const endpoints = {
   ...tokenEndpoints,
   ...auditEndpoints,
   ...erasureEndpoints,
+  ...keyEndpoints,
   ...eventEndpoints,
   ...sessionEndpoints,
   ...workerEndpoints,

@@ -10,7 +10,8 @@ import {
 } from './endpoint.ts'
 import { endpointNames, endpointOf } from './endpoints.ts'
 import { permissionOfAction } from './permissions.ts'
-import { problemSchema, problemType } from './problem.ts'
+import { problemType } from './problem.ts'
+import { problemSchema } from './schemas/problem.ts'
 
 type JsonObject = { [key: string]: unknown }
 

@@ -18,7 +18,7 @@ export const permissions = [
   /** Resolve, ignore, assign, merge and split groups. */
   'group:edit',
   'queue:pause',
-  /** Tokens, audit log, settings. */
+  /** Tokens, audit log, settings, encryption keys. */
   'admin',
 ] as const
 export type Permission = (typeof permissions)[number]

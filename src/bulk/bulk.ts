@@ -76,7 +76,7 @@ export class Bulk {
     return this.#records.byIds(await this.#records.activeIds())
   }
 
-  /** The actions that exist of these. */
+  /** The actions with these ids. Unknown ids are left out. */
   byIds(ids: readonly string[]): Promise<BulkAction[]> {
     return this.#records.byIds(ids)
   }

@@ -73,7 +73,7 @@ export class BulkRecords {
     return all.toReversed().slice(0, limit)
   }
 
-  /** The actions that exist of these. */
+  /** The actions with these ids. Unknown ids are left out. */
   async byIds(ids: readonly string[]): Promise<BulkAction[]> {
     if (ids.length === 0) return []
     const records = await this.#records.list(kinds.action, { ids })

@@ -27,7 +27,7 @@ import { rejectClient } from './reject-client.ts'
 import { findSubject, nameSubjects, type Subjects } from './subjects.ts'
 import { checkSize, metadataOf, type CaptureContext } from './context.ts'
 import { addOptional } from './optional-fields.ts'
-import { captureSpan, chunkSpan, joinTrace } from './trace.ts'
+import { captureSpan, inChunkSpan, joinTrace } from './trace.ts'
 
 export interface Captured {
   queue: string
@@ -148,15 +148,7 @@ export class Capturer {
             this.#checkEnabled(captured.queue)
             return this.#letterOf(captured)
           })
-        const chunk = inSpan(
-          () => chunkSpan(letters),
-          (span) => {
-            // A batch has one span. Letters with a trace of their own stay in it.
-            for (const letter of span ? letters : [])
-              if (letter.traceparent === undefined) joinTrace(letter, span!)
-            return this.#captureChunk(letters, stored)
-          },
-        )
+        const chunk = this.#captureChunk(letters, stored)
         // The chunk is awaited later; until then its rejection must not count as unhandled.
         chunk.catch(() => {})
         inFlight.push(chunk)
@@ -208,12 +200,17 @@ export class Capturer {
         outcomes[position] = { status: 'rejected', reason }
       }
     }
+    if (letters.length === 0) return outcomes
     for (const [index, outcome] of (await this.#addAll(letters)).entries())
       outcomes[positions[index]!] = outcome
     return outcomes
   }
 
-  async #addAll(letters: readonly DeadLetter[]): Promise<PromiseSettledResult<DeadLetter>[]> {
+  #addAll(letters: readonly DeadLetter[]): Promise<PromiseSettledResult<DeadLetter>[]> {
+    return inChunkSpan(letters, () => this.#addEach(letters))
+  }
+
+  async #addEach(letters: readonly DeadLetter[]): Promise<PromiseSettledResult<DeadLetter>[]> {
     const outcomes: PromiseSettledResult<DeadLetter>[] = []
     let results: AddResult[]
     await this.#nameSubjects(letters)

@@ -1,5 +1,11 @@
 import type { DeadLetter } from '../letter/letter.ts'
-import type { SpanDescription, TraceContext } from '../tracing.ts'
+import {
+  errorTypeOf,
+  inSpan,
+  traceOf,
+  type SpanDescription,
+  type TraceContext,
+} from '../tracing.ts'
 
 const attributes = {
   'messaging.system.name': 'redrive',
@@ -9,8 +15,6 @@ const attributes = {
 
 /** The span of a capture: within the work that failed, or after the traceparent of its message. */
 export function captureSpan({ id, queue, payload, ...letter }: DeadLetter): SpanDescription {
-  const { traceparent, headers } = letter
-  const tracestate = headers?.['tracestate']
   return {
     name: `capture ${queue}`,
     kind: 'producer',
@@ -20,15 +24,12 @@ export function captureSpan({ id, queue, payload, ...letter }: DeadLetter): Span
       'messaging.message.id': id,
       'messaging.message.body.size': payload.size,
     },
-    parent: {
-      ...(traceparent === undefined ? {} : { traceparent }),
-      ...(tracestate === undefined ? {} : { tracestate }),
-    },
+    parent: traceOf(letter) ?? {},
   }
 }
 
 /** The span of many captures in one write. */
-export function chunkSpan(letters: readonly DeadLetter[]): SpanDescription {
+function chunkSpan(letters: readonly DeadLetter[]): SpanDescription {
   const [queue, ...others] = new Set(letters.map((letter) => letter.queue))
   const isOneQueue = queue !== undefined && others.length === 0
   return {
@@ -46,4 +47,25 @@ export function chunkSpan(letters: readonly DeadLetter[]): SpanDescription {
 export function joinTrace(letter: DeadLetter, { traceparent, tracestate }: TraceContext): void {
   letter.traceparent = traceparent
   if (tracestate !== undefined) letter.headers = { ...letter.headers, tracestate }
+}
+
+/**
+ * Stores letters in one span, which fails if one of them cannot be stored. Letters with a trace of
+ * their own stay in it.
+ */
+export function inChunkSpan(
+  letters: readonly DeadLetter[],
+  store: () => Promise<PromiseSettledResult<DeadLetter>[]>,
+): Promise<PromiseSettledResult<DeadLetter>[]> {
+  return inSpan(
+    () => chunkSpan(letters),
+    async (span) => {
+      if (!span) return store()
+      for (const letter of letters) if (letter.traceparent === undefined) joinTrace(letter, span)
+      const outcomes = await store()
+      const failed = outcomes.find((one) => one.status === 'rejected')
+      if (failed) span.fail(errorTypeOf(failed.reason))
+      return outcomes
+    },
+  )
 }

@@ -156,6 +156,7 @@ const queryChecks: Record<keyof LetterQuery, Check> = {
   limit: checkLimit,
   cursor: checkString,
   payload: checkBoolean,
+  partial: checkBoolean,
 }
 
 /**
@@ -166,7 +167,7 @@ export function checkFilter(filter: LetterFilter): void {
   checkFields('the letter filter', filter, filterChecks)
 }
 
-/** Like `checkFilter`, for a query: a filter with `order`, `limit`, `cursor` and `payload`. */
+/** Like `checkFilter`, for a query: a filter with `order`, `limit`, `cursor` and others. */
 export function checkQuery(query: LetterQuery): void {
   checkFields('the letter query', query, queryChecks)
 }

@@ -5,11 +5,11 @@ import type { DeadLetter, State } from '../letter/letter.ts'
 import { moveTable } from '../letter/move-table.ts'
 import type { LetterFilter } from '../letter/query.ts'
 import type { QueueOptions } from '../options/options.ts'
-import type { DeadLetterQueue } from '../queue/queue.ts'
 import { askPerson, canAsk, isYes } from './ask.ts'
 import type { Until } from './bulk-progress.ts'
 import type { FilterOptions } from './filter.ts'
-import type { ConfigOptions, GlobalOptions, Opened } from './open.ts'
+import type { ConfigOptions, GlobalOptions, OpenedQueue } from './open.ts'
+import type { QueueAccess } from './queue-access.ts'
 
 /** How letters chosen by a filter are acted on. */
 export interface FilterAction {
@@ -21,7 +21,7 @@ export interface FilterAction {
 
 /** An action on letters, chosen by id or by filter. */
 export interface LetterAction {
-  name: 'retry' | 'replay' | 'review' | 'park' | 'archive' | 'restore' | 'remove'
+  name: 'retry' | 'replay' | 'resolve' | 'review' | 'park' | 'archive' | 'restore' | 'remove'
   /** The command in examples, if the name alone is not enough. */
   usage?: string
   description: string
@@ -29,11 +29,11 @@ export interface LetterAction {
   outcome: string | ((letter: Pick<DeadLetter, 'state' | 'reason'>) => string)
   /** Options of the queue that the action needs, from the configuration. */
   queueOptions?: (options: ConfigOptions) => Promise<QueueOptions>
-  run: (dlq: DeadLetterQueue, id: string, by: string) => Promise<DeadLetter>
+  run: (dlq: QueueAccess, id: string, by: string) => Promise<DeadLetter>
   /** The bulk action on letters chosen by a filter. Absent: they are acted on one by one. */
   bulk?: () => FilterAction
   /** A note that is printed once at the end. */
-  finalNote?: (opened: Opened, queues: ReadonlySet<string>) => Promise<string | undefined>
+  finalNote?: (opened: OpenedQueue, queues: ReadonlySet<string>) => Promise<string | undefined>
 }
 
 export interface ActionOptions extends GlobalOptions, FilterOptions {

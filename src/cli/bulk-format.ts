@@ -8,6 +8,7 @@ import {
   formatTable,
   lineWidth,
   paint,
+  truncate,
   type Column,
   type Style,
 } from './print.ts'
@@ -88,8 +89,7 @@ function formatPreview({ preview = [] }: BulkAction): string[] {
 }
 
 function formatSample({ id, queue, state, failure }: BulkAction['sample'][number]): string {
-  const line = `  ${id}  ${escapeLine(queue)}  ${state}  ${escapeLine(failure)}`
-  return line.slice(0, lineWidth())
+  return truncate(`  ${id}  ${escapeLine(queue)}  ${state}  ${escapeLine(failure)}`, lineWidth())
 }
 
 /** What an action did, in a few lines. */
@@ -108,7 +108,8 @@ export function formatDone(action: BulkAction): string {
 /** A table of actions. */
 export function formatActions(actions: readonly BulkAction[], nowMs: number): string {
   const columns: Column<BulkAction>[] = [
-    { title: 'ID', cell: ({ id }) => id },
+    // Commands accept the beginning of an id.
+    { title: 'ID', cell: ({ id }) => id, minWidth: 20 },
     { title: 'ACTION', cell: ({ action }) => action },
     { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => bulkStateStyle[state] },
     { title: 'LETTERS', cell: ({ count }) => count.toLocaleString('en'), alignRight: true },

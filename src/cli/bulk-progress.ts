@@ -1,14 +1,15 @@
 import { sleep } from '../clock/clock.ts'
 import type { BulkAction, BulkProgress } from '../letter/bulk-action.ts'
-import type { DeadLetterQueue } from '../queue/queue.ts'
 import type { OpenedQueue } from './open.ts'
-import { formatCount, formatDuration } from './print.ts'
-import { createProgressLine } from './progress-line.ts'
+import type { QueueAccess } from './queue-access.ts'
+import { formatCount } from './print.ts'
+import { createProgressLine, type Progress } from './progress-line.ts'
 import { stopOnSignal, stoppedExit } from './stop-on-signal.ts'
 
 /** How often the progress of an action is read. */
 const everyMs = 100
-const barWidth = 20
+/** The same through a server, which limits requests. */
+const everyRequestMs = 1000
 
 /** What to wait for: until all letters were acted on, or until their outcomes are known too. */
 export type Until = 'acted' | 'finished'
@@ -18,22 +19,19 @@ export type Until = 'acted' | 'finished'
  * pauses the action and prints how to resume it. Resolves with the action as it then is.
  */
 export async function followAction(
-  { dlq, clock }: OpenedQueue,
+  { dlq, letters, clock }: OpenedQueue,
   start: () => Promise<BulkAction>,
   until: Until,
 ): Promise<BulkAction> {
   const line = createProgressLine(process.stderr, clock)
   const { signal, end } = stopOnSignal()
-  const startedMs = clock.mono()
   try {
     dlq.start()
     let action = await start()
-    const before = doneOf(action.progress, until)
     while (isUnderway(action, until)) {
       if (signal.aborted) return await pauseAction(dlq, action)
-      const elapsedMs = clock.mono() - startedMs
-      line.show(formatProgress(action, until, before, elapsedMs), shareOf(action, until))
-      await sleep(clock, everyMs, signal)
+      line.show(toProgress(action, until))
+      await sleep(clock, letters.isLocal ? everyMs : everyRequestMs, signal)
       action = await dlq.bulkAction(action.id)
     }
     return action
@@ -47,7 +45,7 @@ function isUnderway({ state, progress }: BulkAction, until: Until): boolean {
   return state === 'running' && (until === 'finished' || progress.pending > 0)
 }
 
-async function pauseAction(dlq: DeadLetterQueue, { id }: BulkAction): Promise<BulkAction> {
+async function pauseAction(dlq: QueueAccess, { id }: BulkAction): Promise<BulkAction> {
   const paused = await dlq.pause(id)
   process.stderr.write(
     `Paused after ${formatCount(paused.count - paused.progress.pending, 'letter')}. Continue with: redrive bulk resume ${id}\n`,
@@ -63,26 +61,8 @@ function doneOf(progress: BulkProgress, until: Until): number {
   return until === 'finished' ? all - pending - waiting : all - pending
 }
 
-function shareOf({ count, progress }: BulkAction, until: Until): number {
-  return count === 0 ? 1 : doneOf(progress, until) / count
-}
-
-/** A bar, the share, the numbers, the rate and the remaining time, in less than 80 columns. */
-function formatProgress(
-  action: BulkAction,
-  until: Until,
-  before: number,
-  elapsedMs: number,
-): string {
-  const { action: name, count, progress } = action
-  const share = shareOf(action, until)
-  const filled = Math.round(share * barWidth)
-  const bar = '█'.repeat(filled) + '░'.repeat(barWidth - filled)
-  const done = doneOf(progress, until)
-  const rate = elapsedMs > 0 ? (1000 * (done - before)) / elapsedMs : 0
-  const left = rate > 0 ? `  ${formatDuration((1000 * (count - done)) / rate)} left` : ''
-  const failed = progress.failed > 0 ? `  ${progress.failed.toLocaleString('en')} failed` : ''
-  const numbers = `${done.toLocaleString('en')} of ${count.toLocaleString('en')}`
-  const perSecond = `${Math.round(rate).toLocaleString('en')}/s`
-  return `${name} ${bar} ${Math.floor(100 * share)} %  ${numbers}  ${perSecond}${left}${failed}`
+function toProgress({ action, count, progress }: BulkAction, until: Until): Progress {
+  const { failed } = progress
+  const note = failed > 0 ? { note: `${failed.toLocaleString('en')} failed` } : {}
+  return { label: action, done: doneOf(progress, until), total: count, ...note }
 }

@@ -6,8 +6,8 @@ import { readTextFile } from '../config/read-file.ts'
 import { inKeyUnits } from '../config/reference.ts'
 import type { Setting } from '../config/settings.ts'
 import { errorTable } from '../errors.ts'
-import { hideSecrets, type ConfigOptions } from './open.ts'
-import { formatCount, toJson, escapeLine, lineWidth, paint, formatTable } from './print.ts'
+import { hideSecrets, type ConfigOptions, type GlobalOptions } from './open.ts'
+import { formatCount, printDocument, escapeLine, lineWidth, paint, formatTable } from './print.ts'
 
 /** The configuration sources of a command with these flags. */
 export function sourcesOf({ config, set = [], store }: ConfigOptions): ConfigSources {
@@ -22,9 +22,9 @@ export function sourcesOf({ config, set = [], store }: ConfigOptions): ConfigSou
 /** Prints the effective configuration, or its problems. */
 export function checkConfig(options: ConfigOptions): void {
   const examined = examineConfig(sourcesOf(options))
-  if ('config' in examined) return printConfig(examined.config, options.json ?? false)
+  if ('config' in examined) return printConfig(examined.config, options)
   if (!options.json) throw invalidConfig(examined.problems)
-  process.stdout.write(`${toJson({ ok: false, problems: examined.problems }, 2)}\n`)
+  printDocument(options, { ok: false, problems: examined.problems })
   process.stderr.write(
     `${examined.problems.map((one) => escapeLine(formatProblem(one))).join('\n')}\n`,
   )
@@ -42,16 +42,14 @@ export function hideSettingSecrets(settings: readonly Setting[]): Setting[] {
   }))
 }
 
-function printConfig({ settings, file, handlers }: Config, asJson: boolean): void {
+function printConfig({ settings, file, handlers }: Config, options: ConfigOptions): void {
   const redacted = hideSettingSecrets(settings).map(({ key, value, from }) => ({
     key,
     value,
     from,
   }))
-  if (asJson) {
-    process.stdout.write(`${toJson({ ok: true, file: file ?? null, settings: redacted }, 2)}\n`)
-    return
-  }
+  if (options.json)
+    return printDocument(options, { ok: true, file: file ?? null, settings: redacted })
   const rows = formatTable<Setting>(
     [
       { title: 'key', cell: ({ key }) => escapeLine(key), minWidth: 12 },
@@ -86,6 +84,6 @@ function toText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-export function printSchema(): void {
-  process.stdout.write(`${toJson(configJsonSchema(), 2)}\n`)
+export function printSchema(options: GlobalOptions): void {
+  printDocument(options, configJsonSchema())
 }

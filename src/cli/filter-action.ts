@@ -1,5 +1,5 @@
 import type { BulkAction, BulkResult } from '../letter/bulk-action.ts'
-import { maxLimit, type LetterFilter } from '../letter/query.ts'
+import type { LetterFilter } from '../letter/query.ts'
 import { formatCounts, formatDone } from './bulk-format.ts'
 import { followAction, type Until } from './bulk-progress.ts'
 import {
@@ -23,9 +23,9 @@ export async function actOnFilter(
   given: LetterFilter,
   options: ActionOptions,
 ): Promise<void> {
-  const { dlq, store } = opened
+  const { dlq, letters } = opened
   const filter = { ...given, state: legalStates(action, given) }
-  if ((await store.find({ ...filter, limit: 1 })).items.length === 0)
+  if ((await letters.find({ ...filter, limit: 1 })).items.length === 0)
     return void (options.json || process.stdout.write('No letter matches.\n'))
   const plan = await dlq.plan(name, filter, { by: options.by ?? userName(), ...planOptions })
   if (!options.yes && !(await confirmPlan(opened, plan)))
@@ -63,14 +63,19 @@ function formatSummary(action: LetterAction, done: BulkAction, until: Until): st
   return `${formatCount(succeeded + waiting, 'letter')} ${outcome}.\n`
 }
 
+/** Letters that are read at once. Their ids must fit into the URL of a request. */
+const pageLetters = 200
+
 /** A line for each letter, in the order in which the action came to it. */
-async function printResults({ dlq, store }: OpenedQueue, { id }: BulkAction): Promise<void> {
-  for await (const results of readPages((from) => dlq.results(id, { limit: maxLimit, ...from }))) {
+async function printResults({ dlq, letters }: OpenedQueue, { id }: BulkAction): Promise<void> {
+  for await (const results of readPages((from) =>
+    dlq.results(id, { limit: pageLetters, ...from }),
+  )) {
     const ids = results.map((result) => result.id)
-    const { items } = await store.find({ ids, limit: ids.length })
-    const letters = new Map(items.map((letter) => [letter.id, letter]))
+    const { items } = await letters.find({ ids, limit: ids.length })
+    const found = new Map(items.map((letter) => [letter.id, letter]))
     for (const result of results) {
-      const { queue, state } = letters.get(result.id) ?? {}
+      const { queue, state } = found.get(result.id) ?? {}
       process.stdout.write(`${toJson({ ...toLine(result), queue, state })}\n`)
     }
   }

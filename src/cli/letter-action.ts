@@ -14,8 +14,9 @@ import {
 } from './action-description.ts'
 import { addFilterOptions, readFilter } from './filter.ts'
 import { resolveId } from './letter-ids.ts'
-import { withQueue, type Opened, type OpenedQueue } from './open.ts'
+import { withQueue, type OpenedQueue } from './open.ts'
 import { readPages } from './pages.ts'
+import { createProgressLine } from './progress-line.ts'
 import { userName } from './user-name.ts'
 import { formatCount, toJson, escapeLine, paint } from './print.ts'
 
@@ -74,9 +75,9 @@ async function runAction(
   if (note !== undefined) process.stdout.write(`${note}\n`)
 }
 
-async function resolveIds({ store }: Opened, args: string[]): Promise<string[]> {
+async function resolveIds({ letters }: OpenedQueue, args: string[]): Promise<string[]> {
   const ids: string[] = []
-  for (const arg of args) ids.push(await resolveId(store, arg))
+  for (const arg of args) ids.push(await resolveId(letters, arg))
   return [...new Set(ids)]
 }
 
@@ -86,7 +87,7 @@ async function resolveIds({ store }: Opened, args: string[]): Promise<string[]> 
  */
 async function selectLetters(
   action: LetterAction,
-  { store }: Opened,
+  { letters }: OpenedQueue,
   filter: LetterFilter,
   options: ActionOptions,
 ): Promise<string[] | undefined> {
@@ -100,8 +101,8 @@ async function selectLetters(
   }
   const ids: string[] = []
   const counts = new Map<State, number>()
-  for await (const letters of readPages((from) => store.find({ ...query, ...from })))
-    for (const { id, state } of letters) {
+  for await (const page of readPages((from) => letters.find({ ...query, ...from })))
+    for (const { id, state } of page) {
       ids.push(id)
       counts.set(state, (counts.get(state) ?? 0) + 1)
     }
@@ -123,12 +124,13 @@ const batchSize = 100
 
 async function applyAction(
   action: LetterAction,
-  { dlq }: OpenedQueue,
+  { dlq, clock }: OpenedQueue,
   ids: string[],
   options: ActionOptions,
 ): Promise<Outcome[]> {
   const by = options.by ?? userName()
   const outcomes: Outcome[] = []
+  const line = createProgressLine(process.stderr, clock)
   for (let start = 0; start < ids.length; start += batchSize) {
     const batch = ids.slice(start, start + batchSize)
     const run = async (id: string): Promise<Outcome> =>
@@ -142,10 +144,9 @@ async function applyAction(
         (error: unknown) => ({ id, error }),
       )
     outcomes.push(...(await Promise.all(batch.map(run))))
-    if (process.stderr.isTTY && ids.length > batchSize)
-      process.stderr.write(`\r${outcomes.length} of ${ids.length}\u001b[K`)
+    line.show({ label: action.name, done: outcomes.length, total: ids.length })
   }
-  if (process.stderr.isTTY && ids.length > batchSize) process.stderr.write('\r\u001b[K')
+  line.close()
   return outcomes
 }
 

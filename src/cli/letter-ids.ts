@@ -3,8 +3,8 @@ import { RedriveError } from '../errors.ts'
 import { isLetterId } from '../letter/letter-id.ts'
 import { states } from '../letter/letter.ts'
 import { writeCursor } from '../letter/query.ts'
-import type { Store } from '../store.ts'
 import { readPages } from './pages.ts'
+import type { LetterReader } from './queue-access.ts'
 
 /** Minimum length of an id prefix that is accepted. */
 const minPrefix = 4
@@ -17,19 +17,19 @@ const maxScanned = 10_000
 
 /**
  * Finds the id of a letter: by the full id, the source id, a prefix of the id, or prefix and suffix
- * with dots between. More than one match is an error.
+ * with dots between. A narrow table may have cut the suffix. More than one match is an error.
  */
-export async function resolveId(store: Store, given: string): Promise<string> {
-  const [exact] = await store.get([given])
+export async function resolveId(letters: LetterReader, given: string): Promise<string> {
+  const exact = await letters.get(given)
   if (exact) return exact.id
-  const sourced = await findBySource(store, given)
+  const sourced = await findBySource(letters, given)
   if (sourced !== undefined) return sourced
-  const parts = /^([0-9a-f-]{1,36})(?:(?:…|\.\.+)([0-9a-f-]{1,36}))?$/.exec(given.toLowerCase())
+  const parts = /^([0-9a-f-]{1,36})(?:(?:…|\.\.+)([0-9a-f-]{0,36}))?$/.exec(given.toLowerCase())
   if (!parts) throw notFound(given)
   const [, start = '', end = ''] = parts
   if (start.length < minPrefix)
     throw invalid(`${quote(given)} is too short: give at least ${minPrefix} characters of the id`)
-  const found = await findByPrefix(store, start, end)
+  const found = await findByPrefix(letters, start, end)
   if (found.length === 0) throw notFound(given)
   if (found.length === 1) return found[0]!
   throw invalid(
@@ -37,9 +37,9 @@ export async function resolveId(store: Store, given: string): Promise<string> {
   )
 }
 
-async function findBySource(store: Store, sourceId: string): Promise<string | undefined> {
+async function findBySource(letters: LetterReader, sourceId: string): Promise<string | undefined> {
   const query = { sourceId, state: [...states], limit: maxListed + 1 }
-  const { items } = await store.find(query)
+  const { items } = await letters.find(query)
   if (items.length > 1)
     throw invalid(
       `${quote(sourceId)} is the source id of several letters, give the id of one: ${formatIds(items.map(({ id }) => id))}`,
@@ -61,13 +61,13 @@ function invalid(message: string): RedriveError {
 
 const lowestId = '00000000-0000-0000-0000-000000000000'
 
-async function findByPrefix(store: Store, start: string, end: string): Promise<string[]> {
+async function findByPrefix(letters: LetterReader, start: string, end: string): Promise<string[]> {
   const found: string[] = []
   const lowest = start + lowestId.slice(start.length)
   if (!isLetterId(lowest)) return found
   let scanned = 0
   for await (const ids of readPages((from) =>
-    findNeighbours(store, lowest, 'oldest', end ? 500 : 6, from),
+    findNeighbours(letters, lowest, 'oldest', end ? 500 : 6, from),
   ))
     for (const id of ids) {
       if (!id.startsWith(start) || found.length > maxListed || ++scanned > maxScanned) return found
@@ -78,18 +78,18 @@ async function findByPrefix(store: Store, start: string, end: string): Promise<s
 
 /** The ids next to this one in the order of ids. No letter need have it. */
 async function findNeighbours(
-  store: Store,
+  letters: LetterReader,
   id: string,
   order: 'oldest' | 'newest',
   limit: number,
   from: { cursor?: string } = {},
 ): Promise<{ items: string[]; cursor?: string }> {
   const cursor = writeCursor({ order, key: id, id })
-  const page = await store.find({ state: [...states], order, limit, cursor, ...from })
+  const page = await letters.find({ state: [...states], order, limit, cursor, ...from })
   return { ...page, items: page.items.map((letter) => letter.id) }
 }
 
-/** In longer lists, prefixes are unique only within the list. */
+/** In longer lists, and in those of a server, prefixes are unique only within the list. */
 const maxLookups = 100
 /** Length of the part of an id that encodes the millisecond. */
 const timeLength = 13
@@ -100,23 +100,23 @@ const endLength = 4
  * near their end, so they are shortened to prefix and suffix.
  */
 export async function shortIds(
-  store: Store,
+  letters: LetterReader,
   ids: readonly string[],
 ): Promise<(id: string) => string> {
-  const length = await prefixLength(store, ids)
+  const length = await prefixLength(letters, ids)
   const shorten = (id: string): string => `${id.slice(0, timeLength)}…${id.slice(-endLength)}`
   const isShorter =
     length > timeLength + 1 + endLength && new Set(ids.map(shorten)).size === ids.length
   return isShorter ? shorten : (id) => id.slice(0, length)
 }
 
-async function prefixLength(store: Store, ids: readonly string[]): Promise<number> {
+async function prefixLength(letters: LetterReader, ids: readonly string[]): Promise<number> {
   const sorted = [...ids].sort()
   const lengthsInList = sorted.map((id, index) => sharedLength(id, sorted[index + 1]) + 1)
-  if (ids.length > maxLookups) return Math.max(minShown, ...lengthsInList)
+  if (!letters.isLocal || ids.length > maxLookups) return Math.max(minShown, ...lengthsInList)
   const lengthsInStore = ids.map(async (id) => {
-    const after = await findNeighbours(store, id, 'oldest', 1)
-    const before = await findNeighbours(store, id, 'newest', 1)
+    const after = await findNeighbours(letters, id, 'oldest', 1)
+    const before = await findNeighbours(letters, id, 'newest', 1)
     return Math.max(sharedLength(id, after.items[0]), sharedLength(id, before.items[0])) + 1
   })
   return Math.max(minShown, ...(await Promise.all(lengthsInStore)))

@@ -7,14 +7,19 @@ import { RedriveError } from '../errors.ts'
 import type { QueueOptions } from '../options/options.ts'
 import { isKeyProvider, provideKeys } from '../check/encryption-keys.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
+import { readStoreLetters } from './letter-reader.ts'
+import type { LetterReader, QueueAccess } from './queue-access.ts'
+import { findServer, refuseName, refuseServer, type TargetOptions } from './remote/server.ts'
+import type { LetterQuery } from '../letter/query.ts'
 import type { Store } from '../store.ts'
 import { sqliteFileOf } from '../backends/url.ts'
 import { userName } from './user-name.ts'
 
 /** Options that every command takes. */
-export interface GlobalOptions {
-  store?: string
+export interface GlobalOptions extends TargetOptions {
   json?: boolean
+  /** Each JSON value on one line. Implies `json`. */
+  jsonl?: boolean
 }
 
 /** Options of commands that read a configuration. */
@@ -23,6 +28,7 @@ export interface ConfigOptions extends GlobalOptions {
   set?: string[]
 }
 
+/** The store itself, for commands that cannot use a server. */
 export interface Opened {
   url: string
   /** Problems of the configuration that only concern workers, as lines. */
@@ -31,8 +37,15 @@ export interface Opened {
   clock: Clock
 }
 
-export interface OpenedQueue extends Opened {
-  dlq: DeadLetterQueue
+/** A store, or the letters of a server. */
+export interface OpenedLetters {
+  letters: LetterReader
+  clock: Clock
+}
+
+/** A queue on a store, or the one of a server. */
+export interface OpenedQueue extends OpenedLetters {
+  dlq: QueueAccess
 }
 
 const defaultStore = 'sqlite:redrive.db'
@@ -90,10 +103,20 @@ export function hideSecrets(url: string): string {
 }
 
 /**
- * Opens the store for one command. A command that only reads never creates a store: a missing one
- * is an error.
+ * Opens the store for a command that needs the store itself. A command that only reads never
+ * creates a store: a missing one is an error.
  */
 export async function withStore<T>(
+  command: string,
+  options: GlobalOptions,
+  use: (opened: Opened) => Promise<T>,
+  { create = false, decrypt = true } = {},
+): Promise<T> {
+  refuseServer(options, command)
+  return withLocalStore(options, use, { create, decrypt })
+}
+
+async function withLocalStore<T>(
   options: GlobalOptions,
   use: (opened: Opened) => Promise<T>,
   { create = false, decrypt = true } = {},
@@ -109,12 +132,65 @@ export async function withStore<T>(
 }
 
 /**
- * Opens a queue on the store, for commands that need more than the store. Loading the queue takes
- * longer.
+ * Opens the letters of a store or a server, for commands that only read letters. The queue is
+ * loaded only to find the letters of merged groups.
  */
+export async function withLetters<T>(
+  options: GlobalOptions & { group?: string; reveal?: boolean },
+  use: (opened: OpenedLetters) => Promise<T>,
+): Promise<T> {
+  const server = await findServer(options)
+  if (server) {
+    const { RemoteLetters } = await import('./remote/remote-letters.ts')
+    return use({ letters: new RemoteLetters(server.client, options.reveal), clock: systemClock })
+  }
+  if (options.group !== undefined) return withQueue(options, use)
+  return withLocalStore(options, ({ store, clock }) =>
+    use({ letters: readStoreLetters(store), clock }),
+  )
+}
+
+/** Opens a queue on a store, or the one of a server. Loading it takes longer than `withLetters`. */
 export async function withQueue<T>(
-  options: GlobalOptions,
+  options: GlobalOptions & { by?: string },
   use: (opened: OpenedQueue) => Promise<T>,
+  queueOptions: () => Promise<QueueOptions> | undefined = () => undefined,
+): Promise<T> {
+  const server = await findServer(options)
+  if (!server)
+    return withLocalQueue(
+      options,
+      ({ dlq, store, clock }) => {
+        const letters = {
+          ...readStoreLetters(store),
+          find: (query: LetterQuery) => dlq.find(query),
+        }
+        return use({ dlq, letters, clock })
+      },
+      queueOptions,
+    )
+  refuseName(options)
+  const [{ RemoteLetters }, { RemoteQueue }] = await Promise.all([
+    import('./remote/remote-letters.ts'),
+    import('./remote/remote-queue.ts'),
+  ])
+  const letters = new RemoteLetters(server.client)
+  return use({ letters, dlq: new RemoteQueue(server.client, systemClock), clock: systemClock })
+}
+
+/** Opens a queue on the store, for commands that do what servers do not. */
+export async function withStoreQueue<T>(
+  command: string,
+  options: GlobalOptions,
+  use: (opened: Opened & { dlq: DeadLetterQueue }) => Promise<T>,
+): Promise<T> {
+  refuseServer(options, command)
+  return withLocalQueue(options, use)
+}
+
+async function withLocalQueue<T>(
+  options: GlobalOptions,
+  use: (opened: Opened & { dlq: DeadLetterQueue }) => Promise<T>,
   queueOptions: () => Promise<QueueOptions> | undefined = () => undefined,
 ): Promise<T> {
   const found = await findStore(options, false)

@@ -3,9 +3,21 @@ import { escapeHidden } from '../letter/payload-view.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 
-/** Colours on a terminal, unless NO_COLOR is set; otherwise plain text. */
+/** Colours on a terminal, otherwise plain text. */
 export function paint(style: Style | undefined, text: string): string {
-  return style === undefined ? text : styleText(style, text, { stream: process.stdout })
+  if (style === undefined || !hasColours(process.stdout, process.env)) return text
+  return styleText(style, text, { validateStream: false })
+}
+
+/**
+ * Whether text to this stream may have colours: on each terminal that is not dumb, except with
+ * NO_COLOR. FORCE_COLOR decides first. Node itself would also give none where CI is set or TERM has
+ * a name that it does not know, although the terminal shows them.
+ */
+export function hasColours(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
+  const { FORCE_COLOR: force, NO_COLOR: none, TERM: terminal } = env
+  if (force !== undefined) return force !== '0' && force !== 'false'
+  return stream.isTTY === true && !none && terminal !== 'dumb'
 }
 
 /** Maximum width of a line: that of the terminal, otherwise COLUMNS, otherwise 80. */
@@ -43,9 +55,26 @@ export function toJson(value: unknown, indent?: number): string {
   )
 }
 
+/** Prints a document: indented, or on one line with --jsonl. */
+export function printDocument({ jsonl }: { jsonl?: boolean }, value: unknown): void {
+  process.stdout.write(`${toJson(value, jsonl ? undefined : 2)}\n`)
+}
+
 /** Prints a value as one line of JSON, or the text. */
 export function printEither({ json }: { json?: boolean }, value: unknown, text: string): void {
   process.stdout.write(json ? `${toJson(value)}\n` : text)
+}
+
+/** Prints rows as lines of JSON or as a table. `none` says that there are no rows. */
+export function printRows<Row>(
+  { json }: { json?: boolean },
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  none: string,
+): void {
+  if (json) for (const row of rows) process.stdout.write(`${toJson(row)}\n`)
+  else if (rows.length === 0) process.stdout.write(`${none}\n`)
+  else process.stdout.write(`${formatTable(columns, rows, lineWidth()).join('\n')}\n`)
 }
 
 const graphemes = new Intl.Segmenter()
@@ -141,11 +170,29 @@ function fitWidths<Row>(
     }
     if (over <= 0) return widths
     const droppable = columns.findIndex((column, index) => column.optional && widths[index]! > 0)
-    if (droppable === -1) return widths
+    if (droppable === -1) return cutWidths(columns, widths, over)
     for (const [index, column] of columns.entries())
       if (column.minWidth !== undefined && widths[index]! > 0) widths[index] = natural[index]!
     widths[droppable] = 0
   }
+}
+
+/** The least width of a column on a terminal that is too narrow for all minimum widths. */
+const leastWidth = 4
+
+function cutWidths<Row>(
+  columns: readonly Column<Row>[],
+  widths: readonly number[],
+  over: number,
+): number[] {
+  const cut = [...widths]
+  for (const index of [...columns.keys()].toReversed()) {
+    const spare = columns[index]!.minWidth === undefined ? 0 : cut[index]! - leastWidth
+    const shrunk = Math.min(over, Math.max(0, spare))
+    cut[index]! -= shrunk
+    over -= shrunk
+  }
+  return cut
 }
 
 const units: [ms: number, name: string][] = [
@@ -159,6 +206,11 @@ const units: [ms: number, name: string][] = [
 export function formatDuration(ms: number): string {
   for (const [size, name] of units) if (ms >= size) return `${Math.floor(ms / size)} ${name}`
   return '0 s'
+}
+
+/** A timestamp to the second, in UTC: "2026-01-31 09:30:00". */
+export function formatTimestamp(at: string): string {
+  return at.slice(0, 19).replace('T', ' ')
 }
 
 /** A timestamp relative to now: "in 4 min", "2 h ago", "now". */

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
-import { isIP } from 'node:net'
 import { dirname } from 'node:path'
 import type { Logger } from 'pino'
+import { isLoopback } from '../check/loopback.ts'
 import { parseDuration } from '../check/units.ts'
 import { sleep, systemClock } from '../clock/clock.ts'
 import { loadConfig, type Config } from '../config/load.ts'
@@ -11,6 +11,7 @@ import type { Observer } from '../observer.ts'
 import { logObserver, logRequests } from '../observers/log.ts'
 import { closeServer } from '../server/close-server.ts'
 import { Idempotency } from '../server/idempotency.ts'
+import type { ServedPipeline } from '../server/handlers/handler.ts'
 import { createServer } from '../server/server.ts'
 import { OneTimeCodes } from '../server/sign-in/one-time-codes.ts'
 import { callerOf, Tokens } from '../server/tokens.ts'
@@ -25,9 +26,12 @@ import {
 } from './configured-queue.ts'
 import { demoOptions } from './demo/demo.ts'
 import { checkDemoStore, demoStore } from './demo/demo-store.ts'
+import { writeHistory } from './demo/history.ts'
+import { demoPipeline } from './demo/pipeline.ts'
 import { createTraffic } from './demo/traffic.ts'
 import { fileOf, hideSecrets, type ConfigOptions } from './open.ts'
 import { openPipeline } from './open-pipeline.ts'
+import { refuseServer } from './remote/server.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 import { readVersion } from './version.ts'
 
@@ -48,18 +52,21 @@ const maxStopDelayMs = 600_000
 
 /** Serves until a signal. */
 export async function serve(options: ServeOptions): Promise<void> {
+  // The demo never uses REDRIVE_STORE.
+  if (!options.demo || (options.server ?? options.store)) refuseServer(options, 'serve')
   const stopDelayMs = readStopDelay(options.stopDelay)
   const config = configOf(options)
   const { server: settings } = config
   const host = options.host ?? settings.host ?? defaultHost
   const port =
     options.port === undefined ? (settings.port ?? defaultPort) : readPort(options.port, '--port')
-  // On a terminal, a line for every event would push the address and the token away. In the demo,
-  // failures are no news.
+  // On a terminal, a line for every event would scroll the address and the token away. The demo
+  // fails on purpose, so that its failures are not logged there.
   const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
   const events = process.stdout.isTTY && options.demo ? createLogger('silent') : logger
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
   const pipeline = await pipelineOf(options)
+  if (options.demo) await writeHistory(config.store, systemClock.now())
   const { metrics, measured } = createMetrics(logger)
   if (pipeline) metrics.include(() => pipeline.metrics())
   const { dlq, abort, close } = await openConfiguredQueue(config, logEvents(events), {
@@ -82,7 +89,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       version,
       settings,
       effectiveSettings: hideSettingSecrets(config.settings),
-      ...(pipeline ? { pipeline } : {}),
+      ...servedPipeline(pipeline, options),
       metrics,
       stopping: stopping.signal,
       onAnswer: logRequests(logger),
@@ -103,8 +110,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
     if (process.stdout.isTTY) process.stdout.write('\nStopping …\n')
     stopping.abort()
-    const closed = sleep(systemClock, stopDelayMs).then(() => closeServer(app, systemClock))
-    await Promise.all([closed, dlq.stop(), pipeline?.close(), running])
+    // Until the delay is over, requests may still need the pipeline.
+    const closed = sleep(systemClock, stopDelayMs).then(() =>
+      Promise.all([closeServer(app, systemClock), pipeline?.close()]),
+    )
+    await Promise.all([closed, dlq.stop(), running])
     if (signal === 'SIGINT') process.exitCode = stoppedExit
     logger.info('server stopped')
   } finally {
@@ -115,6 +125,15 @@ export async function serve(options: ServeOptions): Promise<void> {
 async function pipelineOf({ pipeline, kafka }: ServeOptions): Promise<PipelineAdmin | undefined> {
   if (pipeline === undefined) return undefined
   return openPipeline({ option: '--pipeline', file: pipeline, kafka })
+}
+
+/** The demo shows a pipeline in memory, unless a real one is given. */
+function servedPipeline(
+  pipeline: PipelineAdmin | undefined,
+  { demo }: ServeOptions,
+): { pipeline?: ServedPipeline } {
+  if (pipeline) return { pipeline }
+  return demo ? { pipeline: demoPipeline(systemClock) } : {}
 }
 
 /** Captures are logged as requests: a line for each of a million letters would help nobody. */
@@ -179,10 +198,6 @@ function explainListenError(error: unknown, host: string, port: number): unknown
   }
   const reason = reasons[code ?? '']
   return reason === undefined ? error : new RedriveError('INVALID_CONFIG', reason, { cause: error })
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
 /** Who has the generated token. */

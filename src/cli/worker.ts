@@ -11,6 +11,7 @@ import {
   waitForSignal,
 } from './configured-queue.ts'
 import { hideSecrets, type ConfigOptions } from './open.ts'
+import { refuseServer } from './remote/server.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 import { readVersion } from './version.ts'
 
@@ -21,6 +22,7 @@ export interface WorkerOptions extends ConfigOptions {
 
 /** Redelivers with the configured handlers until a signal, or prints why there is nothing to do. */
 export async function runWorker(options: WorkerOptions): Promise<void> {
+  refuseServer(options, 'work')
   const { metricsPort, metricsHost } = options
   const port = metricsPort === undefined ? undefined : readPort(metricsPort, '--metrics-port')
   const config = loadConfig(sourcesOf(options))

@@ -44,6 +44,9 @@ export const variables: ReadonlyMap<string, Path> = new Map(
 
 type Path = readonly [string, ...string[]]
 
+/** Variables that are no settings: the file with the settings, and the token of a command. */
+const cliVariables = new Set(['REDRIVE_CONFIG', 'REDRIVE_TOKEN'])
+
 /**
  * Reads the environment. An unknown variable with our prefix is a problem: it is probably a typing
  * error.
@@ -59,7 +62,7 @@ export function fromEnvironment(
   // Sorted, so that a variable for a whole object comes before those for its keys.
   for (const name of Object.keys(env).sort()) {
     const value = env[name]
-    if (!name.startsWith('REDRIVE_') || value === undefined || name === 'REDRIVE_CONFIG') continue
+    if (!name.startsWith('REDRIVE_') || value === undefined || cliVariables.has(name)) continue
     const byFile = !variables.has(name) && name.endsWith('_FILE')
     const plain = byFile ? name.slice(0, -'_FILE'.length) : name
     const path = variables.get(plain)
@@ -85,7 +88,7 @@ export function fromEnvironment(
 }
 
 function hintFor(name: string): string {
-  const near = nearest(name, [...variables.keys(), 'REDRIVE_CONFIG'])
+  const near = nearest(name, [...variables.keys(), ...cliVariables])
   return near === undefined ? 'redrive config schema prints all keys' : `did you mean ${near}?`
 }
 

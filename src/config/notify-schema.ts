@@ -1,15 +1,9 @@
 import { z } from 'zod'
-import { targetName } from '../options/notify-shape.ts'
+import { maxTimeoutMs } from '../observers/notify/target.ts'
+import { httpUrl, targetName } from '../options/notify-shape.ts'
 import { positiveMs } from '../options/schema.ts'
 import { secret } from './secret-schema.ts'
 
-const url = z
-  .string()
-  .min(1)
-  .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), {
-    error: 'must begin with https:// or http://',
-  })
-  .meta({ format: 'uri' })
 const hidden = (description: string) => secret.meta({ description, writeOnly: true })
 
 const targetKinds = ['webhook', 'slack', 'pagerduty', 'email'] as const
@@ -36,14 +30,14 @@ const httpShape = {
     .boolean()
     .optional()
     .describe('Whether the address may be private or local. Default: false.'),
-  timeoutMs: positiveMs.max(600_000).optional().describe('Maximum time for a response.'),
+  timeoutMs: positiveMs.max(maxTimeoutMs).optional().describe('Maximum time for a response.'),
 }
 
 const notifyTarget = z.strictObject({
   ...notifyShape,
   webhook: z
     .strictObject({
-      url: url.describe('URL that alerts are posted to.'),
+      url: httpUrl.describe('URL that alerts are posted to.'),
       secret: z
         .union([secret, z.array(secret).min(1).max(2)])
         .optional()
@@ -73,7 +67,7 @@ const notifyTarget = z.strictObject({
   pagerduty: z
     .strictObject({
       routingKey: hidden('Routing key of the integration: { env: NAME } or { file: PATH }.'),
-      url: url.optional().describe('URL of the events API. Default: that of PagerDuty.'),
+      url: httpUrl.optional().describe('URL of the events API. Default: that of PagerDuty.'),
       source: z
         .string()
         .min(1)
@@ -95,7 +89,7 @@ const notifyTarget = z.strictObject({
         .boolean()
         .optional()
         .describe('Whether a connection without TLS is allowed. Default: false.'),
-      timeoutMs: positiveMs.max(600_000).optional().describe('Maximum time for a delivery.'),
+      timeoutMs: positiveMs.max(maxTimeoutMs).optional().describe('Maximum time for a delivery.'),
     })
     .optional()
     .describe('Sends alerts by e-mail. Needs the package nodemailer.'),

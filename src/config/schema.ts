@@ -308,9 +308,7 @@ export const configSchema = z.strictObject({
     .max(1000)
     .optional()
     .describe('Names of built-in rules for common failure patterns, tried after rules.'),
-  server: serverSchema(secret)
-    .optional()
-    .describe('How redrive serve listens, and who may sign in.'),
+  server: serverSchema.optional().describe('How redrive serve listens, and who may sign in.'),
   ...workflowShape,
 })
 

@@ -1,6 +1,8 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { isLoopback } from '../check/loopback.ts'
 import { positiveMs } from '../options/schema.ts'
+import { secret } from './secret-schema.ts'
 
 /** Signatures with a public key. A shared key, or none, would let others make tokens. */
 export const signatureAlgorithms = [
@@ -23,11 +25,8 @@ const text = z.string().min(1).max(500)
 function isSafeUrl(given: string): boolean {
   if (!URL.canParse(given)) return false
   const { protocol, hostname, username } = new URL(given)
-  const isLocal =
-    hostname === 'localhost' ||
-    hostname === '[::1]' ||
-    (isIP(hostname) === 4 && hostname.startsWith('127.'))
-  return username === '' && (protocol === 'https:' || (protocol === 'http:' && isLocal))
+  const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
+  return isSafe && username === ''
 }
 
 const safeUrl = z
@@ -104,82 +103,72 @@ const jwt = z.strictObject({
   ...mappingShape,
 })
 
-/** `secret` is the schema of a reference to a secret. */
-function oidcSchema<T extends z.ZodType>(secret: T) {
-  return z.strictObject({
-    issuer: safeUrl.describe('Address of the identity provider.'),
-    clientId: text.describe('Id of this server at the provider.'),
-    clientSecret: secret.meta({
-      description: 'Secret of this server at the provider: { env: NAME } or { file: PATH }.',
-      writeOnly: true,
-    }),
-    scopes: z
-      .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/))
-      .min(1)
-      .max(50)
-      .optional()
-      .describe('Scopes to ask for besides openid. Default: profile and email.'),
-    emailDomains: z
-      .array(z.string().regex(/^[a-z0-9.-]{1,253}$/))
-      .min(1)
-      .max(100)
-      .optional()
-      .describe('Only people with a verified email address in one of these domains.'),
-    ...mappingShape,
-  })
-}
+const oidc = z.strictObject({
+  issuer: safeUrl.describe('Address of the identity provider.'),
+  clientId: text.describe('Id of this server at the provider.'),
+  clientSecret: secret.meta({
+    description: 'Secret of this server at the provider: { env: NAME } or { file: PATH }.',
+    writeOnly: true,
+  }),
+  scopes: z
+    .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/))
+    .min(1)
+    .max(50)
+    .optional()
+    .describe('Scopes to ask for besides openid. Default: profile and email.'),
+  emailDomains: z
+    .array(z.string().regex(/^[a-z0-9.-]{1,253}$/))
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Only people with a verified email address in one of these domains.'),
+  ...mappingShape,
+})
 
 /** What `redrive serve` reads. */
-export function serverSchema<T extends z.ZodType>(secret: T) {
-  return z.strictObject({
-    host: z
-      .string()
-      .min(1)
-      .max(255)
-      .optional()
-      .describe('Address to listen on. Default: 127.0.0.1.'),
-    port: z
-      .int()
-      .min(0)
-      .max(65_535)
-      .optional()
-      .describe('Port to listen on, 0 for any free one. Default: 7400.'),
-    publicUrl: origin
-      .optional()
-      .describe('Address of the server for browsers, such as https://redrive.example.com.'),
-    trustedProxies: z
-      .array(addressRange)
-      .min(1)
-      .max(100)
-      .optional()
-      .describe('Reverse proxies whose X-Forwarded headers are true: addresses or ranges.'),
-    session: z
-      .strictObject({
-        idleMs: positiveMs
-          .optional()
-          .describe('A session ends this long after its last request. Default: 12 h.'),
-        maxMs: positiveMs
-          .optional()
-          .describe('A session ends this long after the sign-in. Default: 7 d.'),
-      })
-      .optional()
-      .describe('How long people stay signed in.'),
-    rateLimit: z
-      .strictObject({
-        perSecond: z.number().positive().max(1_000_000).describe('Average requests per second.'),
-        burst: z.int().min(1).max(1_000_000).describe('Requests at once after a quiet time.'),
-      })
-      .optional()
-      .describe(
-        'Limit for each caller, without captures. Default: 200 and 400 for people, none for tokens.',
-      ),
-    maxRequests: z
-      .int()
-      .min(1)
-      .max(1_000_000)
-      .optional()
-      .describe('Requests in flight, above which others get status 503. Default: 1000.'),
-    jwt: jwt.optional().describe('Accepts the tokens (JWT) of an issuer.'),
-    oidc: oidcSchema(secret).optional().describe('Lets people sign in at an identity provider.'),
-  })
-}
+export const serverSchema = z.strictObject({
+  host: z.string().min(1).max(255).optional().describe('Address to listen on. Default: 127.0.0.1.'),
+  port: z
+    .int()
+    .min(0)
+    .max(65_535)
+    .optional()
+    .describe('Port to listen on, 0 for any free one. Default: 7400.'),
+  publicUrl: origin
+    .optional()
+    .describe('Address of the server for browsers, such as https://redrive.example.com.'),
+  trustedProxies: z
+    .array(addressRange)
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('Reverse proxies whose X-Forwarded headers are true: addresses or ranges.'),
+  session: z
+    .strictObject({
+      idleMs: positiveMs
+        .optional()
+        .describe('A session ends this long after its last request. Default: 12 h.'),
+      maxMs: positiveMs
+        .optional()
+        .describe('A session ends this long after the sign-in. Default: 7 d.'),
+    })
+    .optional()
+    .describe('How long people stay signed in.'),
+  rateLimit: z
+    .strictObject({
+      perSecond: z.number().positive().max(1_000_000).describe('Average requests per second.'),
+      burst: z.int().min(1).max(1_000_000).describe('Requests at once after a quiet time.'),
+    })
+    .optional()
+    .describe(
+      'Limit for each caller, without captures. Default: 200 and 400 for people, none for tokens.',
+    ),
+  maxRequests: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .describe('Requests in flight, above which others get status 503. Default: 1000.'),
+  jwt: jwt.optional().describe('Accepts the tokens (JWT) of an issuer.'),
+  oidc: oidc.optional().describe('Lets people sign in at an identity provider.'),
+})

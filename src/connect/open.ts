@@ -11,8 +11,7 @@ import type { KeyMethods } from '../stores/encrypted/encrypted.ts'
 import { RedriveError } from '../errors.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { Settings } from '../options/options.ts'
-import type { SpoolStatus } from '../store.ts'
-import type { Capacity, Store } from '../store.ts'
+import type { Capacity, SpoolStatus, Store, StoreCall } from '../store.ts'
 
 /** A store, the status of its spool if it has one, and what encryption adds. */
 export type OpenedStore = Store & { spool?: () => Promise<SpoolStatus> } & Partial<KeyMethods>
@@ -34,9 +33,9 @@ export async function openStore(
     )
   const url = typeof store === 'string' ? store : undefined
   const driver = typeof store === 'string' ? await connect(store, clock) : store
-  const { onStoreCall } = settings
+  const onCall = settings.onStoreCall && reportErrorsOf(settings.onStoreCall, hub)
   // Below the index, the spool and the encryption: the calls of the database are measured.
-  const kept = onStoreCall ? await withMeasures(driver, { clock, onCall: onStoreCall }) : driver
+  const kept = onCall ? await withMeasures(driver, { clock, onCall }) : driver
   const searched = settings.search ? await withSearch(kept, settings.search, clock) : kept
   const spooled = await openSpool(searched, url, settings, clock, hub)
   // Above the index and the spool: neither gets more than the store.
@@ -49,6 +48,20 @@ export async function openStore(
     // Nothing else closes the store that was opened here.
     if (url !== undefined) await opened.close().catch(() => {})
     throw error
+  }
+}
+
+/** The caller's function, which cannot break a call of the store: its errors are events. */
+function reportErrorsOf(
+  onStoreCall: (call: StoreCall) => void,
+  hub: ObserverHub,
+): (call: StoreCall) => void {
+  return (call) => {
+    try {
+      onStoreCall(call)
+    } catch (error) {
+      hub.emit({ type: 'error', during: `onStoreCall of ${call.method}`, error })
+    }
   }
 }
 

@@ -3,11 +3,13 @@ import { checkBy } from '../check/text.ts'
 import type { Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import type {
+  FoundGroup,
   Group,
   GroupDetail,
   GroupExplanation,
   GroupQuery,
   IgnoreGroupOptions,
+  LatestGroupChange,
   ResolveGroupOptions,
 } from '../letter/group.ts'
 import { states as letterStates } from '../letter/letter.ts'
@@ -15,6 +17,7 @@ import type { LetterFilter, Page } from '../letter/query.ts'
 import { toTimestamp } from '../letter/time.ts'
 import type { ObserverHub } from '../observer.ts'
 import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
+import { classify, type Rule } from '../policy/classify.ts'
 import { explainFingerprint } from '../policy/fingerprint.ts'
 import type { Store } from '../store.ts'
 import {
@@ -39,7 +42,16 @@ import {
 import { Merges } from './merges.ts'
 import { Ranking } from './ranking.ts'
 import type { GroupRecords } from './records.ts'
-import { facetsOf, growthOf, isWithin, mergeSeen, seenOf, trendOf, type Seen } from './seen.ts'
+import {
+  facetsOf,
+  growthOf,
+  lastDayOf,
+  mergeSeen,
+  seenOf,
+  seenQueues,
+  trendOf,
+  type Seen,
+} from './seen.ts'
 import type { GroupTracker } from './tracker.ts'
 
 export interface GroupsOptions {
@@ -49,6 +61,7 @@ export interface GroupsOptions {
   clock: Clock
   hub: ObserverHub
   fingerprints?: readonly FingerprintRule[]
+  classifierRules?: readonly Rule[]
 }
 
 /** Numbers of letters by state and fingerprint, as `tally` counts them by `groupState`. */
@@ -83,14 +96,8 @@ export class Groups {
     const merges = new Merges(states)
     const ranked = await this.#ranking.roots(search, states, merges)
     const page = ranked.slice(from, from + size)
-    const members = page.flatMap((root) => merges.membersOf(root))
-    const [counts, seen] = await Promise.all([
-      this.#countByState(members, filter),
-      this.#options.records.seen(members),
-    ])
-    const loaded = await Promise.all(page.map((root) => this.#load(root, states, merges, seen)))
-    const known = loaded.filter((one) => one !== undefined)
-    const items = (await this.#keepWithin(known, within))
+    const { loaded, counts } = await this.#loadAll(page, states, merges, filter)
+    const items = (await this.#keepWithin(loaded, within))
       .map((one) => this.#groupOf(one, counts, filter.state !== undefined))
       .filter(({ count }) => count > 0)
     if (search.sort === 'count') items.sort((a, b) => b.count - a.count)
@@ -112,6 +119,38 @@ export class Groups {
     const loaded = await this.#load(merges.rootOf(fingerprint), states, merges)
     const [group] = loaded ? await this.#keepWithin([loaded], within) : []
     return group && this.#detailOf(group)
+  }
+
+  /**
+   * What happened last to each group that was first seen within a day, or that was changed since.
+   * Groups that were merged into another one are left out. At most 1,000 groups are new.
+   */
+  async latestChanges(): Promise<Map<string, LatestGroupChange>> {
+    const { records, clock } = this.#options
+    const [fresh, states] = await Promise.all([records.newGroups(clock.now()), records.states()])
+    const changes = new Map<string, LatestGroupChange>()
+    for (const [fingerprint, firstMs] of fresh)
+      changes.set(fingerprint, { change: 'new', at: toTimestamp(firstMs) })
+    for (const [fingerprint, { history, mergedInto }] of states) {
+      const last = history.at(-1)
+      if (mergedInto !== undefined) changes.delete(fingerprint)
+      else if (last) changes.set(fingerprint, { change: last.change, at: last.at, by: last.by })
+    }
+    return changes
+  }
+
+  /** The groups of these fingerprints, each once. Unknown ones are left out. */
+  async find(fingerprints: readonly string[]): Promise<FoundGroup[]> {
+    const states = await this.#options.records.states()
+    const merges = new Merges(states)
+    const roots = new Set(fingerprints.map((fingerprint) => merges.rootOf(fingerprint)))
+    const { loaded, counts } = await this.#loadAll([...roots], states, merges, {})
+    return Promise.all(
+      loaded.map(async (one) => ({
+        group: this.#groupOf(one, counts, false),
+        queues: await this.#queuesOf(one),
+      })),
+    )
   }
 
   resolve(fingerprint: string, by: string, options: ResolveGroupOptions): Promise<GroupDetail> {
@@ -136,10 +175,10 @@ export class Groups {
 
   /** Letters keep their fingerprints; a record says that these belong to one group. */
   async merge(into: string, others: readonly string[], by: string): Promise<GroupDetail> {
-    const target = await this.#find(checkFingerprint(into))
+    const target = await this.#findOne(checkFingerprint(into))
     const wanted = checkFingerprints('others', others)
     const actor = this.#actor(by)
-    const found = await Promise.all(wanted.map((fingerprint) => this.#find(fingerprint)))
+    const found = await Promise.all(wanted.map((fingerprint) => this.#findOne(fingerprint)))
     const roots = [...new Set(found.map(({ root }) => root))]
     if (roots.includes(target.root))
       throw new RedriveError(
@@ -170,14 +209,16 @@ export class Groups {
   }
 
   async explain(id: string): Promise<GroupExplanation> {
-    const { store, records, fingerprints } = this.#options
+    const { store, records, fingerprints, classifierRules } = this.#options
     const [letter] = await store.get([id])
     if (!letter)
       throw new RedriveError('LETTER_NOT_FOUND', `there is no letter ${id}: check the id`)
     const { fingerprint, queue, failure } = letter
     const merges = new Merges(await records.states())
     const { value, ...reasons } = explainFingerprint(queue, failure, fingerprints)
-    return { fingerprint, group: merges.rootOf(fingerprint), computed: value, ...reasons }
+    const { category, rule } = classify(failure, classifierRules)
+    const group = merges.rootOf(fingerprint)
+    return { category, rule, fingerprint, group, computed: value, ...reasons }
   }
 
   /** The filter with all fingerprints of the merged groups that it names. */
@@ -195,7 +236,7 @@ export class Groups {
   async #act(fingerprint: string, by: string, read: () => GroupAction): Promise<GroupDetail> {
     const action = read()
     const actor = this.#actor(by)
-    const { root } = await this.#find(checkFingerprint(fingerprint))
+    const { root } = await this.#findOne(checkFingerprint(fingerprint))
     await this.#change(root, (state) => act(state, action, actor))
     return this.#reload(root)
   }
@@ -213,7 +254,7 @@ export class Groups {
     hub.emit({ type: 'group', fingerprint: root, title: seen?.newest.title ?? '', ...entry })
   }
 
-  async #find(fingerprint: string): Promise<Loaded> {
+  async #findOne(fingerprint: string): Promise<Loaded> {
     const states = await this.#options.records.states()
     const merges = new Merges(states)
     const loaded = await this.#load(merges.rootOf(fingerprint), states, merges)
@@ -225,7 +266,23 @@ export class Groups {
   }
 
   async #reload(fingerprint: string): Promise<GroupDetail> {
-    return this.#detailOf(await this.#find(fingerprint))
+    return this.#detailOf(await this.#findOne(fingerprint))
+  }
+
+  /** What is known about some groups, and the counts of their letters that match the filter. */
+  async #loadAll(
+    roots: readonly string[],
+    states: ReadonlyMap<string, GroupState>,
+    merges: Merges,
+    filter: LetterFilter,
+  ): Promise<{ loaded: Loaded[]; counts: GroupCounts }> {
+    const members = roots.flatMap((root) => merges.membersOf(root))
+    const [counts, seen] = await Promise.all([
+      this.#countByState(members, filter),
+      this.#options.records.seen(members),
+    ])
+    const all = await Promise.all(roots.map((root) => this.#load(root, states, merges, seen)))
+    return { loaded: all.filter((one) => one !== undefined), counts }
   }
 
   /** What is known about a group: from its records, this process, or else its newest letter. */
@@ -252,15 +309,23 @@ export class Groups {
   /** The groups that are in none but these queues. */
   async #keepWithin(groups: Loaded[], queues: readonly string[] | undefined): Promise<Loaded[]> {
     if (queues === undefined) return groups
-    const isInside = async ({ members, seen }: Loaded): Promise<boolean> => {
-      if (!isWithin(seen, queues)) return false
-      // Letters of an import, or whose record was removed, were not seen.
-      const filter = { group: [...members], state: [...letterStates] }
-      const counts = await this.#options.store.tally('queue', filter)
-      return [...counts].every(([queue, count]) => count === 0 || queues.includes(queue))
-    }
+    const allow = (names: string[] | undefined): boolean =>
+      names !== undefined && names.every((name) => queues.includes(name))
+    const isInside = async (group: Loaded): Promise<boolean> =>
+      allow(seenQueues(group.seen)) && allow(await this.#queuesOf(group))
     const inside = await Promise.all(groups.map(isInside))
     return groups.filter((_, index) => inside[index])
+  }
+
+  /** All queues of a group. Undefined: there may be others than the known ones. */
+  async #queuesOf({ members, seen }: Loaded): Promise<string[] | undefined> {
+    const known = seenQueues(seen)
+    if (!known) return undefined
+    // Letters of an import, or whose record was removed, were not seen.
+    const filter = { group: [...members], state: [...letterStates] }
+    const counts = await this.#options.store.tally('queue', filter)
+    const counted = [...counts].filter(([, count]) => count > 0).map(([queue]) => queue)
+    return [...new Set([...known, ...counted])]
   }
 
   async #countByState(
@@ -300,6 +365,7 @@ export class Groups {
       firstSeen: seen.firstAt,
       lastSeen: seen.lastAt,
       growth: growthOf(seen, nowMs),
+      trend: lastDayOf(seen, nowMs),
       sampleId: id,
     }
   }

@@ -11,6 +11,8 @@ import type { GroupTracker } from './tracker.ts'
 /** The order of more groups than this is used again for a short time. */
 const maxFresh = 1000
 const reuseMs = 1000
+/** An order that is older than this is replaced while it is still used. */
+const refreshMs = 500
 const maxKept = 16
 
 export interface RankingOptions {
@@ -24,11 +26,14 @@ type Ranked = [root: string, key: number]
 
 /**
  * The order of groups. With many groups it may be a second old: counting all of them takes longer
- * than reading one page, whose counts are those of the moment.
+ * than reading one page, whose counts are those of the moment. While pages are read often, the
+ * order is replaced before it is too old, so that no page waits for it.
  */
 export class Ranking {
   readonly #options: RankingOptions
   readonly #kept = new Map<string, { roots: readonly string[]; atMs: number }>()
+  /** Orders that are being replaced. */
+  readonly #refreshing = new Set<string>()
 
   constructor(options: RankingOptions) {
     this.#options = options
@@ -42,9 +47,26 @@ export class Ranking {
   ): Promise<readonly string[]> {
     const { filter, statuses, sort } = search
     const key = JSON.stringify([filter, statuses, sort])
-    const nowMs = this.#options.clock.mono()
     const kept = this.#kept.get(key)
-    if (kept && nowMs - kept.atMs < reuseMs) return kept.roots
+    const ageMs = kept ? this.#options.clock.mono() - kept.atMs : Infinity
+    if (!kept || ageMs >= reuseMs) return this.#rankAndKeep(key, search, states, merges)
+    if (ageMs >= refreshMs && !this.#refreshing.has(key)) {
+      this.#refreshing.add(key)
+      // An error is that of a later call, which ranks again.
+      void this.#rankAndKeep(key, search, states, merges)
+        .catch(() => {})
+        .finally(() => this.#refreshing.delete(key))
+    }
+    return kept.roots
+  }
+
+  async #rankAndKeep(
+    key: string,
+    search: GroupSearch,
+    states: ReadonlyMap<string, GroupState>,
+    merges: Merges,
+  ): Promise<readonly string[]> {
+    const nowMs = this.#options.clock.mono()
     const roots = await this.#rank(search, states, merges)
     this.#kept.delete(key)
     if (this.#kept.size >= maxKept) this.#kept.clear()

@@ -181,10 +181,9 @@ function byCount(facets: Facets): [string, Facet][] {
   return [...facets].sort(([a, one], [b, other]) => other.count - one.count || (a < b ? -1 : 1))
 }
 
-/** Whether all failures were in these queues. A full list of queues may lack others. */
-export function isWithin({ queues }: Pick<Seen, 'queues'>, allowed: readonly string[]): boolean {
-  const isComplete = queues.size > 0 && queues.size < maxNames
-  return isComplete && [...queues.keys()].every((name) => allowed.includes(name))
+/** The queues of all failures. Undefined: a full list of queues may lack others. */
+export function seenQueues({ queues }: Pick<Seen, 'queues'>): string[] | undefined {
+  return queues.size > 0 && queues.size < maxNames ? [...queues.keys()] : undefined
 }
 
 /** The facets for people, the most frequent first. */
@@ -208,6 +207,11 @@ export function trendOf(
     hours: points(hours, nowMs, trendHours, hourMs, 13),
     days: points(days, nowMs, trendDays, dayMs, 10),
   }
+}
+
+/** Failures in each of the last 24 clock hours, the oldest first. */
+export function lastDayOf({ hours }: Pick<Seen, 'hours'>, nowMs: number): number[] {
+  return points(hours, nowMs, 24, hourMs, 13).map(({ count }) => count)
 }
 
 function points(

@@ -43,6 +43,7 @@ export const auditActions = [
   'reveal',
   'erase',
   'audit-prune',
+  'keys-rotate',
   'access',
 ] as const
 export type AuditAction = (typeof auditActions)[number]

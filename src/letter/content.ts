@@ -6,13 +6,13 @@ export const subjectKind = 'subject'
 type WithPayload = Pick<DeadLetter | LetterSummary, 'payload'>
 
 /**
- * Why a letter does not have its whole content, so that no handler and no receiver may get it.
- * Undefined: it has.
+ * Why a letter must not run or be replayed: its content was erased, or part of it was redacted.
+ * Undefined: its content is complete.
  */
 export function whyIncomplete({ payload }: WithPayload): string | undefined {
   if (payload.erased !== undefined) return `its content was erased at ${payload.erased}`
   if (payload.redacted)
-    return 'its payload was redacted before it was stored (option redact.redactStored): edit it to give it a whole payload, or remove it'
+    return 'its payload or its headers were redacted before they were stored (option redact.redactStored): replace the redacted values with an edit, or remove the letter'
   return undefined
 }
 

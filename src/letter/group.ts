@@ -29,6 +29,8 @@ export interface Group {
   lastSeen: Timestamp
   /** Failures captured in the last 24 hours, minus those of the 24 hours before. */
   growth: number
+  /** Failures captured in each of the last 24 clock hours, the oldest first. */
+  trend: number[]
   /** Id of the newest letter. It may have been removed. */
   sampleId: string
 }
@@ -58,16 +60,18 @@ export interface GroupNote {
  * What happened to a group. `regress` and `limit` (a limit of `ignored` was passed) are caused by
  * letters, all others by people.
  */
-export type GroupChangeKind =
-  | 'resolve'
-  | 'ignore'
-  | 'reopen'
-  | 'regress'
-  | 'limit'
-  | 'assign'
-  | 'note'
-  | 'merge'
-  | 'split'
+export const groupChangeKinds = [
+  'resolve',
+  'ignore',
+  'reopen',
+  'regress',
+  'limit',
+  'assign',
+  'note',
+  'merge',
+  'split',
+] as const
+export type GroupChangeKind = (typeof groupChangeKinds)[number]
 
 export interface GroupChange {
   at: Timestamp
@@ -77,6 +81,20 @@ export interface GroupChange {
   to: GroupStatus
   /** Details: a version, a limit, an assignee or a fingerprint. */
   note?: string
+}
+
+/** A group with all of its queues, by its letters and by what was seen of them. */
+export interface FoundGroup {
+  group: Group
+  /** Undefined: there are 20 or more, of which others may not be known. */
+  queues: string[] | undefined
+}
+
+/** What happened last to a group. `new`: nothing since it was first seen, within the last day. */
+export interface LatestGroupChange extends Pick<GroupChange, 'at'> {
+  change: GroupChangeKind | 'new'
+  /** Absent: the group is new. */
+  by?: string
 }
 
 /** When the group counts as resolved. */
@@ -101,7 +119,7 @@ export interface GroupIgnoring {
   seen: number
 }
 
-export interface GroupDetail extends Group {
+export interface GroupDetail extends Omit<Group, 'trend'> {
   /** Failures by hour for the last 48 hours, and by day for the last 30 days, the oldest first. */
   trend: { hours: TrendPoint[]; days: TrendPoint[] }
   /** The most frequent ones, at most 20 of each. */
@@ -150,8 +168,11 @@ export interface IgnoreGroupOptions {
   rate?: number
 }
 
-/** Why a letter is in its group. */
+/** Why a letter is in its category and its group, by the rules in force now. */
 export interface GroupExplanation {
+  /** The category of the failure, and the rule that decides it: `code:ECONNRESET`. */
+  category: ErrorCategory
+  rule: string
   /** The fingerprint of the letter. */
   fingerprint: string
   /** The fingerprint of the group: another one if the letter's was merged into it. */

@@ -88,7 +88,8 @@ export interface Payload {
    */
   lossy?: boolean
   /**
-   * True: parts that the redaction rules of the queue match were removed, so the letter cannot run.
+   * True: the redaction rules of the queue have removed values of the payload or the headers, so
+   * the letter cannot run.
    */
   redacted?: true
   /** The data subject that the payload is about: a keyed hash of its name. */

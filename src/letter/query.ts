@@ -74,6 +74,11 @@ export interface LetterQuery extends LetterFilter {
   cursor?: string
   /** True: complete letters, with payload bytes and history. */
   payload?: boolean
+  /**
+   * True: a search that reads many letters ends early. The page then has fewer letters than
+   * `limit`, perhaps none, and a cursor that continues the search.
+   */
+  partial?: boolean
 }
 
 export interface Page<T> {

@@ -4,6 +4,7 @@ import { systemClock, type Clock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { checkOneOf, keysOf } from '../check/keys.ts'
 import { toFailure } from '../letter/failure.ts'
+import type { LoopStatus } from '../letter/loop-status.ts'
 import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
 import { toTimestamp } from '../letter/time.ts'
@@ -27,6 +28,7 @@ import { alertHandler } from './handlers/alert.ts'
 import { dedupedReplay } from './handlers/deduped-replay.ts'
 import { replay, replayHandler } from './handlers/replay.ts'
 import { selectiveReplay } from './handlers/selective-replay.ts'
+import { LoopActivity } from './loop-activity.ts'
 import { measureMailbox, reportDepth } from './queue-depth.ts'
 import { Receiver, receivingKeys, type Receiving } from './receiver.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
@@ -91,6 +93,7 @@ export class DLQConsumer implements Runnable {
   readonly #options: DLQConsumerOptions
   readonly #clock: Clock
   readonly #emit: Emit
+  readonly #activity: LoopActivity
   readonly #receiver: Receiver
   readonly #parked: Destination | undefined
   readonly #maxAttempts: number
@@ -105,7 +108,8 @@ export class DLQConsumer implements Runnable {
     this.name = options.name ?? mailbox.name
     this.#options = options
     this.#clock = clock
-    this.#emit = createEmit(options)
+    this.#activity = new LoopActivity(clock)
+    this.#emit = this.#activity.count(createEmit(options))
     this.#maxAttempts = whole('maxAttempts', maxAttempts, 1000)
     this.#backoffSeconds = bounded('backoffSeconds', backoffSeconds, maxVisibilitySeconds)
     this.#depthEveryMs = bounded('depthEveryMs', options.depthEveryMs ?? 60_000, Infinity, 1)
@@ -131,6 +135,17 @@ export class DLQConsumer implements Runnable {
 
   problems(): string[] {
     return this.#receiver.problems()
+  }
+
+  status(): LoopStatus {
+    const deadLetters = this.#parked?.name
+    return {
+      name: this.name,
+      kind: 'dlq-consumer',
+      ...this.#receiver.status(),
+      ...this.#activity.status(),
+      ...(deadLetters === undefined ? {} : { deadLetters }),
+    }
   }
 
   async run(options?: RunOptions): Promise<void> {
@@ -161,6 +176,7 @@ export class DLQConsumer implements Runnable {
   async #handleMessage(held: HeldMessage): Promise<void> {
     const { message } = held
     const { mailbox } = this.#options
+    this.#activity.addReceived()
     const dead = readDeadMessage(message, mailbox.name)
     const one: DeadDelivery = { held, message, mailbox, emit: this.#emit, dead }
     if (this.#isHopeless(one))

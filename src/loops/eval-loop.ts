@@ -1,14 +1,16 @@
 import { systemClock } from '../clock/clock.ts'
 import { RedriveError } from '../errors.ts'
 import { keysOf } from '../check/keys.ts'
+import type { LoopStatus } from '../letter/loop-status.ts'
 import { hasMethods, read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
 import { requireFunction, wrongOption } from './check-options.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { MainLoop } from './main-loop.ts'
 import { checkRequestLoop, type RequestLoopOptions } from './request-loop-options.ts'
-import { RequestLoop, type ProcessContext } from './request-loop.ts'
+import { RequestLoop } from './request-loop.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
+import type { ProcessContext } from './work.ts'
 
 export interface Sample<Input = unknown, Expected = unknown> {
   id: string
@@ -110,6 +112,10 @@ export class EvalLoop<Input = unknown, Output = unknown, Expected = unknown> imp
 
   problems(): string[] {
     return this.#loop.problems()
+  }
+
+  status(): LoopStatus {
+    return { name: this.name, kind: 'eval', ...this.#loop.status() }
   }
 
   async run(options?: RunOptions): Promise<void> {

@@ -2,6 +2,7 @@ import { bounded, whole } from '../backends/bounds.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Judged } from '../letter/moves.ts'
+import type { LoopStatus } from '../letter/loop-status.ts'
 import { toTimestamp } from '../letter/time.ts'
 import {
   admits,
@@ -49,12 +50,16 @@ export interface LoopBreakerParts {
   mailbox: string
   clock: Clock
   emit: Emit
+  /** Failed probes in a row of one message after which its failure counts. */
+  maxProbesOfMessage: number
 }
 
 /**
  * Circuit breaker of a loop: when most messages fail with one cause, the loop receives nothing for
  * a while, then one message at a time as a probe, until probes succeed. Meanwhile failures are not
- * counted, so that an outage dead-letters no message.
+ * counted, so that an outage dead-letters no message. Exception: if the same message is probed
+ * again and again with an error that the classifier does not know, no other message is left to
+ * tell an outage from a poison message. After `maxProbesOfMessage` probes its failure counts.
  */
 export class LoopBreaker {
   readonly #settings: LoopBreakerOptions
@@ -62,6 +67,8 @@ export class LoopBreaker {
   #state: BreakerState = closedBreaker
   /** The failure that opened the breaker, for people. */
   #cause = ''
+  /** The message whose probes failed last with an unknown error, and how many did in a row. */
+  #lastProbe = { messageId: '', failures: 0 }
 
   constructor(settings: LoopBreakerOptions, parts: LoopBreakerParts) {
     this.#settings = { ...defaults, ...settings }
@@ -84,6 +91,7 @@ export class LoopBreaker {
 
   /** A message ended without a result that says something about a dependency: `ended`. */
   step(type: 'started' | 'succeeded' | 'ended', messageId: string): void {
+    if (type === 'succeeded') this.#lastProbe = { messageId, failures: 0 }
     this.#set({ type, letterId: messageId, atMs: this.#parts.clock.mono() })
   }
 
@@ -114,13 +122,31 @@ export class LoopBreaker {
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     })
     if (this.#state.kind === 'closed' || !blamesDependency(category)) return undefined
+    if (wasProbe) this.#countProbe(messageId, category === 'unknown')
+    if (wasProbe && this.failedProbesOf(messageId) >= this.#parts.maxProbesOfMessage)
+      return undefined
     return this.waitMs() * (wasProbe ? 2 : 1)
+  }
+
+  /** Probes of the message that failed in a row, with no probe of another message in between. */
+  failedProbesOf(messageId: string): number {
+    return this.#lastProbe.messageId === messageId ? this.#lastProbe.failures : 0
+  }
+
+  #countProbe(messageId: string, isUnknown: boolean): void {
+    const failures = isUnknown ? this.failedProbesOf(messageId) + 1 : 0
+    this.#lastProbe = { messageId, failures }
   }
 
   /** Forgets probes of an earlier run whose work never ended. */
   dropProbes(): void {
     if (this.#state.kind === 'half-open')
       for (const messageId of this.#state.probing) this.step('ended', messageId)
+  }
+
+  status(): NonNullable<LoopStatus['breaker']> {
+    const until = this.#openUntil()
+    return { state: this.#state.kind, ...(until === undefined ? {} : { until }) }
   }
 
   problems(): string[] {

@@ -1,11 +1,13 @@
 import { RedriveError } from '../errors.ts'
 import { keysOf } from '../check/keys.ts'
+import type { LoopStatus } from '../letter/loop-status.ts'
 import type { Timestamp } from '../letter/time.ts'
 import { optionalFunction } from './check-options.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import { checkRequestLoop, type RequestLoopOptions } from './request-loop-options.ts'
-import { RequestLoop, type ProcessContext } from './request-loop.ts'
+import { RequestLoop } from './request-loop.ts'
 import type { Flow, Runnable, RunOptions, ShutdownOptions } from './runnable.ts'
+import type { ProcessContext } from './work.ts'
 
 /** The reply to a request. It succeeded if there is no `error`. */
 export interface LoopResult<Output = unknown> {
@@ -82,6 +84,10 @@ export class MainLoop<Request = unknown, Output = unknown> implements Runnable {
 
   problems(): string[] {
     return this.#loop.problems()
+  }
+
+  status(): LoopStatus {
+    return { name: this.name, kind: 'main', ...this.#loop.status() }
   }
 
   async run(options?: RunOptions): Promise<void> {

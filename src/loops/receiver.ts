@@ -3,6 +3,7 @@ import { endsWithin } from '../clock/ends-within.ts'
 import { Backoff } from '../clock/retry.ts'
 import { RedriveError } from '../errors.ts'
 import { checkKeys, keysOf } from '../check/keys.ts'
+import type { LoopStatus } from '../letter/loop-status.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
 import { bounded, maxVisibilitySeconds, whole } from '../backends/bounds.ts'
 import { renamedReceiving } from './check-options.ts'
@@ -114,6 +115,13 @@ export class Receiver {
 
   problems(): string[] {
     return this.#problem === undefined ? [] : [this.#problem]
+  }
+
+  status(): Pick<LoopStatus, 'mailbox' | 'broker' | 'running' | 'problem'> {
+    const { name: mailbox, powers } = this.#options.mailbox
+    const problem = this.#problem
+    const status = { mailbox, broker: powers.kind, running: this.running }
+    return problem === undefined ? status : { ...status, problem }
   }
 
   run(options: RunOptions = {}): Promise<void> {

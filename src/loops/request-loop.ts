@@ -4,7 +4,8 @@ import type { Failure } from '../letter/letter.ts'
 import { replaysOf } from '../letter/lineage.ts'
 import { read } from '../letter/reading.ts'
 import { isFailedResult } from '../letter/result.ts'
-import { toTimestamp, type Timestamp } from '../letter/time.ts'
+import type { LoopStatus } from '../letter/loop-status.ts'
+import { toTimestamp } from '../letter/time.ts'
 import type { Mailbox, Message } from '../mailbox.ts'
 import { bounded, maxVisibilitySeconds } from '../backends/bounds.ts'
 import { judge } from '../policy/judge.ts'
@@ -12,8 +13,8 @@ import { AttemptHistory } from './attempt-history.ts'
 import { deadMessage, type FailedAttempt } from './dead-message.ts'
 import { DeadLetterRouter, MaxDeliveriesExceeded } from './dead-lettering.ts'
 import { createEmit, type MessageFacts, type Stage, type Emit } from './events.ts'
-import type { Heartbeat } from './heartbeat.ts'
 import type { HeldMessage } from './held-message.ts'
+import { LoopActivity } from './loop-activity.ts'
 import { LoopBreaker } from './loop-breaker.ts'
 import { nackDelay, defaultBackoff } from './nack-delay.ts'
 import { reportDepth } from './queue-depth.ts'
@@ -21,40 +22,7 @@ import { Receiver } from './receiver.ts'
 import type { RequestLoopOptions } from './request-loop-options.ts'
 import type { RunOptions } from './runnable.ts'
 import { isLost, settle, isStillOurs, type DeliveryContext } from './settling.ts'
-
-/** One delivery, as `process` sees it. */
-export interface ProcessContext {
-  message: Message
-  requestId?: string
-  /** 1 for the first delivery. */
-  attempt: number
-  /** Aborts when the lease is lost, or when the loop stops and the work does not end in time. */
-  signal: AbortSignal
-  /** Beat while there is progress: a beat extends the lease, and shows that the loop is alive. */
-  heartbeat: Heartbeat
-  /**
-   * The same for every delivery of this message: pass it on, so that duplicates can be detected.
-   */
-  idempotencyKey: string
-}
-
-/** What is known about a request at the time of its reply. */
-export interface Facts {
-  /** Undefined if the message could not be decoded. */
-  request: unknown
-  requestId?: string
-  durationMs: number
-  completedAt: Timestamp
-}
-
-/** The parts in which kinds of loops differ. */
-export interface Work {
-  process(request: unknown, context: ProcessContext): unknown
-  /** The reply after success. */
-  answer(output: unknown, facts: Facts): unknown
-  /** The reply after the final failure. */
-  refuse(error: string, facts: Facts): unknown
-}
+import type { Facts, ProcessContext, Work } from './work.ts'
 
 /** The state of a message in the loop. */
 interface Delivery extends DeliveryContext {
@@ -80,6 +48,7 @@ export class RequestLoop {
   readonly #router: DeadLetterRouter | undefined
   readonly #breaker: LoopBreaker | undefined
   readonly #history = new AttemptHistory()
+  readonly #activity: LoopActivity
   readonly #depthEveryMs: number
 
   constructor(options: RequestLoopOptions, work: Work) {
@@ -87,7 +56,8 @@ export class RequestLoop {
     this.#clock = options.clock ?? systemClock
     this.#mailbox = options.requests
     this.#work = work
-    this.emit = createEmit(options)
+    this.#activity = new LoopActivity(this.#clock)
+    this.emit = this.#activity.count(createEmit(options))
     this.#depthEveryMs = bounded('depthEveryMs', options.depthEveryMs ?? 60_000, Infinity, 1)
     if (options.dlq !== undefined)
       this.#router = new DeadLetterRouter(options.dlq, options.requests, this.emit)
@@ -96,6 +66,7 @@ export class RequestLoop {
       this.#breaker = new LoopBreaker(options.breaker ?? {}, {
         ...context,
         mailbox: options.requests.name,
+        maxProbesOfMessage: this.#router?.maxDeliveryCount ?? Infinity,
       })
     this.receiver = new Receiver({
       ...options,
@@ -118,6 +89,17 @@ export class RequestLoop {
   /** Why the loop does no work at present, or only little. */
   problems(): string[] {
     return [...this.receiver.problems(), ...(this.#breaker?.problems() ?? [])]
+  }
+
+  status(): Omit<LoopStatus, 'name' | 'kind'> {
+    const breaker = this.#breaker?.status()
+    const deadLetters = this.#router?.destination.name
+    return {
+      ...this.receiver.status(),
+      ...this.#activity.status(),
+      ...(deadLetters === undefined ? {} : { deadLetters }),
+      ...(breaker ? { breaker } : {}),
+    }
   }
 
   async run(options?: RunOptions): Promise<void> {
@@ -150,6 +132,7 @@ export class RequestLoop {
   /** The steps of a delivery: check deliveries, decode, process, reply, acknowledge. */
   async #handleMessage(held: HeldMessage): Promise<void> {
     const { message } = held
+    this.#activity.addReceived()
     const delivery: Delivery = {
       held,
       message,
@@ -160,8 +143,10 @@ export class RequestLoop {
     }
     const explained = this.#history.countOf(message.id) + this.#history.uncountedOf(message.id)
     const unexplained = this.#router?.unexplained(message, explained) ?? 0
-    if (this.#router?.overDelivered(unexplained))
-      return this.#deadLetterUnrun(this.#router, delivery, unexplained)
+    if (this.#router?.overDelivered(unexplained)) {
+      const error = new MaxDeliveriesExceeded(message.deliveries, unexplained)
+      return this.#deadLetter(this.#router, delivery, 'receive', error, true)
+    }
     // The breaker has opened while the message was received.
     if (this.#breaker && this.#breaker.capacity() < 1) return this.#release(delivery)
     this.#breaker?.step('started', message.id)
@@ -210,13 +195,16 @@ export class RequestLoop {
         ? this.#deadLetter(router, delivery, during, error, true)
         : this.#retryLater(delivery, during, error)
     const failures = this.#failuresOf(message)
-    const dead = router?.isDead(message, request, error, failures) ? router : undefined
+    const isDead = router?.isDead(message, request, error, failures) ?? false
     // A policy that decides before the number of deliveries does blames the message itself.
-    const deferMs =
-      dead && failures + 1 < dead.maxDeliveryCount ? undefined : this.#deferMs(delivery, error)
+    const isOwnFault = isDead && failures + 1 < router!.maxDeliveryCount
+    const deferMs = isOwnFault ? undefined : this.#deferMs(delivery, error)
     if (deferMs !== undefined) return this.#defer(delivery, during, error, deferMs)
-    return dead
-      ? this.#deadLetter(dead, delivery, during, error)
+    // From here on its failed probes count as well.
+    const counted = failures + (this.#breaker?.failedProbesOf(message.id) ?? 1) - 1
+    const isPoison = counted > failures && router?.isDead(message, request, error, counted)
+    return router && (isDead || isPoison)
+      ? this.#deadLetter(router, delivery, during, error)
       : this.#retryLater(delivery, during, error)
   }
 
@@ -245,15 +233,6 @@ export class RequestLoop {
     this.#history.addUncounted(message.id)
     const fields = { during, error, delaySeconds }
     this.emit({ type: 'message-deferred', ...this.#eventFields(delivery), ...fields })
-  }
-
-  #deadLetterUnrun(
-    router: DeadLetterRouter,
-    delivery: Delivery,
-    unexplained: number,
-  ): Promise<void> {
-    const error = new MaxDeliveriesExceeded(delivery.message.deliveries, unexplained)
-    return this.#deadLetter(router, delivery, 'receive', error, true)
   }
 
   /**

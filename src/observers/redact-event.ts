@@ -9,14 +9,33 @@ export interface EventRedaction {
   redactions(): Redaction[]
 }
 
-/** The event as it may leave the process: in a log, or as a notification. */
-export function redactEvent(event: RedriveEvent, rules: EventRedaction): RedriveEvent {
+/**
+ * Returns a function that redacts events for observers whose output leaves the process: a log, or a
+ * notification. A letter is in several events and has several observers: it is redacted once.
+ */
+export function createEventRedactor(rules: EventRedaction): (event: RedriveEvent) => RedriveEvent {
+  const known = new WeakMap<DeadLetter, { redaction: Redaction; redacted: DeadLetter }>()
+  const redactLetter = (letter: DeadLetter, redaction: Redaction): DeadLetter => {
+    const found = known.get(letter)
+    if (found?.redaction === redaction) return found.redacted
+    const redacted = redaction.letter(letter)
+    known.set(letter, { redaction, redacted })
+    return redacted
+  }
+  return (event) => redactEvent(event, rules, redactLetter)
+}
+
+function redactEvent(
+  event: RedriveEvent,
+  rules: EventRedaction,
+  redactLetter: (letter: DeadLetter, redaction: Redaction) => DeadLetter,
+): RedriveEvent {
   const any = <T>(value: T): T =>
     rules.redactions().reduce((shown, redaction) => redaction.strings(shown), value)
   if ('letter' in event && event.letter) {
     const redaction = rules.redaction(event.letter.queue)
     if (!redaction) return event
-    const letter = redaction.letter(event.letter)
+    const letter = redactLetter(event.letter, redaction)
     if (event.type !== 'changed') return { ...event, letter }
     const { set, entry } = event.change
     const change = { ...event.change, set: pick(set, letter), entry: redaction.entry(entry) }

@@ -12,15 +12,18 @@ const target = z.custom<Target>(
   'must be made by webhook, slack, pagerduty or email',
 )
 
+/** An address of an HTTP server. */
+export const httpUrl = z
+  .string()
+  .min(1)
+  .max(2000)
+  .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), {
+    error: 'must begin with https:// or http://',
+  })
+  .meta({ format: 'uri' })
+
 /** Options of notifications. */
 export const notifyShape = {
   notify: z.record(targetName, target).optional(),
-  baseUrl: z
-    .string()
-    .max(1000)
-    .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), {
-      error: 'must begin with https:// or http://',
-    })
-    .optional()
-    .meta({ description: 'URL of the server, for links in notifications.', format: 'uri' }),
+  baseUrl: httpUrl.optional().describe('URL of the server, for links in notifications.'),
 }

@@ -5,7 +5,7 @@ import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { Graphs } from './graph/graph.ts'
 import type { NodeSettings } from './graph/settings.ts'
 import { checkTopic } from './graph/topics.ts'
-import { DeadRecordDepth, type DeadPlace, type NodeDepth } from './metrics/depth.ts'
+import { deadPlaceOf, DeadRecordDepth, type DeadPlace, type NodeDepth } from './metrics/depth.ts'
 import { PipelineMetrics } from './metrics/metrics.ts'
 import type { ReplayOptions, ReplayReport } from './replay/options.ts'
 import { replayNode } from './replay/replay.ts'
@@ -31,8 +31,6 @@ export interface NodeStatus {
 /** Time limit of reading the dead records of all nodes. */
 const maxReadMs = 30_000
 
-type Place = (node: NodeSettings) => Omit<DeadPlace, 'graph' | 'node'>
-
 /** What people do with the dead records of graphs on Kafka, without running the graphs. */
 export class PipelineAdmin {
   readonly graphs: Graphs
@@ -46,26 +44,20 @@ export class PipelineAdmin {
   constructor({ graphs, cluster }: PipelineAdminOptions) {
     this.graphs = graphs
     this.#cluster = cluster
-    this.#dead = new Depths(cluster, graphs, ({ cluster: id, dlq }) => ({
-      cluster: id,
-      topic: dlq.topic,
-    }))
+    const places = graphs.nodes.map(deadPlaceOf)
+    this.#dead = new Depths(cluster, places)
     // Replay positions belong to the DLQ topic, not to the quarantine topic: query this one without
     // a cluster.
-    this.#quarantined = new Depths(cluster, graphs, ({ dlq }) => ({
+    const quarantines = graphs.nodes.map((settings) => ({
+      ...deadPlaceOf(settings),
       cluster: '',
-      topic: dlq.quarantineTopic,
+      topic: settings.dlq.quarantineTopic,
     }))
+    this.#quarantined = new Depths(cluster, quarantines)
     // A scrape has less time than a person, and continues where the last one has stopped.
-    const places = graphs.nodes.map(({ cluster: id, graph, node, dlq }) => ({
-      cluster: id,
-      graph,
-      node,
-      topic: dlq.topic,
-    }))
     this.#scraped = new DeadRecordDepth({ cluster, nodes: places })
     const { clock } = cluster
-    this.#metrics = new PipelineMetrics({ clock, standing: () => this.#scraped.ask() })
+    this.#metrics = new PipelineMetrics({ clock, measureDepths: () => this.#scraped.measure() })
   }
 
   /** Depth and age of the dead records of each node, in the format of Prometheus. */
@@ -143,13 +135,9 @@ class Depths {
   #topics = ''
   #depth: DeadRecordDepth | undefined
 
-  constructor(cluster: Cluster, { nodes }: Graphs, placeOf: Place) {
+  constructor(cluster: Cluster, nodes: readonly DeadPlace[]) {
     this.#cluster = cluster
-    this.#nodes = nodes.map((settings) => ({
-      graph: settings.graph,
-      node: settings.node,
-      ...placeOf(settings),
-    }))
+    this.#nodes = nodes
   }
 
   async read(existing: ReadonlySet<string>): Promise<Map<string, NodeDepth>> {
@@ -161,7 +149,7 @@ class Depths {
       this.#depth = new DeadRecordDepth({ cluster: this.#cluster, nodes, longestMs: maxReadMs })
       await before?.close()
     }
-    return new Map((await this.#depth.ask()).map((one) => [one.node, one]))
+    return new Map((await this.#depth.measure()).map((one) => [one.node, one]))
   }
 
   async close(): Promise<void> {

@@ -56,7 +56,7 @@ export interface ErasureReport {
  */
 export async function erase(options: EraseOptions): Promise<ErasureReport> {
   const { cluster, nodes, by, reason, store, documents } = options
-  const key = asked(options.key)
+  const key = checkKey(options.key)
   const [[kind, text]] = Object.entries(key) as [[string, string]]
   const report: ErasureReport = {
     id: cluster.clock.id(),
@@ -79,11 +79,11 @@ export async function erase(options: EraseOptions): Promise<ErasureReport> {
 }
 
 /** Requires exactly one criterion: an undefined one would match all records without it. */
-function asked(key: ErasureKey): ErasureKey {
-  const said = Object.entries(key).filter(([, value]) => value !== undefined)
-  const [kind = '', text] = said[0] ?? []
+function checkKey(key: ErasureKey): ErasureKey {
+  const given = Object.entries(key).filter(([, value]) => value !== undefined)
+  const [kind = '', text] = given[0] ?? []
   const isKnown = ['streamId', 'accountId', 'recordKey'].includes(kind)
-  if (said.length === 1 && isKnown && typeof text === 'string' && text !== '')
+  if (given.length === 1 && isKnown && typeof text === 'string' && text !== '')
     return { [kind]: text } as ErasureKey
   throw new RedriveError(
     'INVALID_INPUT',
@@ -213,8 +213,8 @@ function isOf(
 ): boolean {
   if ('recordKey' in key) return recordKey?.toString() === key.recordKey
   if ('accountId' in key) return stream?.metadata?.accountId === key.accountId
-  const said = letter?.source.kind === 'pipeline' ? letter.source.streamId : undefined
-  return stream?.streamId === key.streamId || said === key.streamId
+  const ofLetter = letter?.source.kind === 'pipeline' ? letter.source.streamId : undefined
+  return stream?.streamId === key.streamId || ofLetter === key.streamId
 }
 
 function keyIn({ metadata }: DeadLetter): Buffer | undefined {

@@ -20,7 +20,7 @@ import { replayHandler, type ReplayHandler } from './replay/handler.ts'
 import { replayNode } from './replay/replay.ts'
 import type { ReplayOptions, ReplayReport } from './replay/options.ts'
 import type { NodeSettings } from './graph/settings.ts'
-import { DeadRecordDepth } from './metrics/depth.ts'
+import { deadPlaceOf, DeadRecordDepth } from './metrics/depth.ts'
 import { createTopics } from './graph/topic-setup.ts'
 
 export interface PipelineOptions {
@@ -57,7 +57,7 @@ export class Pipeline {
   readonly nodes: readonly PipelineNode[]
   readonly #options: PipelineOptions & { url: string; clock: Clock }
   readonly #cluster: Cluster
-  readonly #standing: DeadRecordDepth
+  readonly #depths: DeadRecordDepth
   readonly #metrics: PipelineMetrics
   readonly #modules: readonly Module[]
   #dlq: LetterQueue | undefined
@@ -93,14 +93,8 @@ export class Pipeline {
     const cluster = (this.#cluster = new Cluster(
       connection ? { ...reaching, connection } : reaching,
     ))
-    const places = ours.map((settings) => ({
-      cluster: settings.cluster,
-      graph: settings.graph,
-      node: settings.node,
-      topic: settings.dlq.topic,
-    }))
-    this.#standing = new DeadRecordDepth({ cluster, nodes: places })
-    this.#metrics = new PipelineMetrics({ clock, standing: () => this.#standing.ask() })
+    const depths = (this.#depths = new DeadRecordDepth({ cluster, nodes: ours.map(deadPlaceOf) }))
+    this.#metrics = new PipelineMetrics({ clock, measureDepths: () => depths.measure() })
     const { documents, transactional = false, sessionMs = 10_000 } = options
     this.nodes = ours.map(
       (node) =>
@@ -139,7 +133,7 @@ export class Pipeline {
    */
   async stop(options: { drainMs?: number } = {}): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.stop(options)))
-    await this.#standing.close()
+    await this.#depths.close()
     for (const module of this.#modules) if ('close' in module) (module as { close(): void }).close()
   }
 

@@ -46,7 +46,7 @@ export interface Measures {
 }
 
 /** State of a rule between evaluations. Empty: no problem. */
-export interface Standing {
+export interface RuleState {
   /** Start of the condition. */
   sinceMs?: number
   /** Present while the alert is raised. */
@@ -71,7 +71,7 @@ export interface Measured {
   value: number
   crossed: boolean
   /** State that is kept between evaluations. */
-  state?: Pick<Standing, 'judged' | 'silence'>
+  state?: Pick<RuleState, 'judged' | 'silence'>
   /** The group, unless it is not known any more. */
   group?: GroupMeasures
   /** For `silent`: the silence from which the alert is raised. */

@@ -84,7 +84,7 @@ export interface Alert {
   hint?: string
   raisedAt: Timestamp
   clearedAt?: Timestamp
-  /** A person knows: no reminders until the alert clears. */
+  /** Set when a person acknowledged the alert. No reminders are sent until the alert clears. */
   acknowledged?: Acknowledgement
 }
 

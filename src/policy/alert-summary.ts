@@ -17,7 +17,7 @@ export function describeRaised(check: Check, measured: Measured, not = ''): stri
     case 'regressed-group':
       return `a resolved cause of failures is back: ${describeGroup(group)}`
     case 'silent':
-      return `queue ${queue} has captured nothing for ${inTime(value)}, and was never silent for more than ${inTime(limitMs / 2)} before`
+      return `queue ${queue} has captured nothing for ${describePeriod(value)}, and was never silent for more than ${describePeriod(limitMs / 2)} before`
   }
   const where = queue === undefined ? '' : ` in queue ${queue}`
   const { above, below } = when
@@ -53,7 +53,7 @@ function describeGroup(group: GroupMeasures | undefined): string {
 }
 
 function format(metric: CountMetric, value: number): string {
-  if (metric === 'pending-age') return inTime(value)
+  if (metric === 'pending-age') return describePeriod(value)
   const inPercent = metric === 'utilisation' || metric === 'success-rate'
   return inPercent ? `${Math.round(value * 1000) / 10} %` : String(value)
 }
@@ -66,7 +66,7 @@ const timeUnits = [
 ] as const
 
 /** A duration in its largest unit, with one digit after the point. */
-function inTime(ms: number): string {
+function describePeriod(ms: number): string {
   const [unit, size] = timeUnits.find(([, size]) => ms >= size) ?? ['ms', 1]
   return `${Math.round((ms / size) * 10) / 10} ${unit}`
 }

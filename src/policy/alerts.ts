@@ -7,7 +7,7 @@ import type {
   Measures,
   QueueMeasures,
   Runs,
-  Standing,
+  RuleState,
 } from './alert-measures.ts'
 import { describeCleared, describeRaised } from './alert-summary.ts'
 import { observe, silenceLimitMs, silentMs } from './silence.ts'
@@ -22,12 +22,12 @@ export const maxGroupAlerts = 50
 export function checksOf(
   rules: readonly AlertRule[],
   measures: Measures,
-  standing: ReadonlyMap<string, Standing>,
+  states: ReadonlyMap<string, RuleState>,
 ): Check[] {
   const names = new Set<string>()
   return [...rules]
     .toSorted((a, b) => Number(isPerCause(a)) - Number(isPerCause(b)))
-    .flatMap((rule) => (isPerCause(rule) ? checksPerCause(rule, measures, standing) : [rule]))
+    .flatMap((rule) => (isPerCause(rule) ? checksPerCause(rule, measures, states) : [rule]))
     .filter(({ name }) => !names.has(name) && names.add(name))
 }
 
@@ -42,7 +42,7 @@ export function isAboutGroups({ metric }: AlertCondition): boolean {
 function checksPerCause(
   rule: AlertRule,
   { queues, groups = new Map() }: Measures,
-  standing: ReadonlyMap<string, Standing>,
+  states: ReadonlyMap<string, RuleState>,
 ): Check[] {
   if (!isAboutGroups(rule.when))
     return [...queues.keys()].map((queue) => ({ ...rule, name: `${rule.name}:${queue}`, queue }))
@@ -50,11 +50,11 @@ function checksPerCause(
   for (const [group, { queues: names, isNew, status }] of groups) {
     const name = `${rule.name}:${group}`
     const isRelevant = rule.when.metric === 'new-group' ? isNew : status === 'regressed'
-    if (standing.get(name)?.alert || (isRelevant && isIn(rule.queue, names)))
+    if (states.get(name)?.alert || (isRelevant && isIn(rule.queue, names)))
       checks.push({ ...rule, name, group, rule: rule.name })
   }
   // A group that is not known any more clears its alert.
-  for (const [name, { alert }] of standing) {
+  for (const [name, { alert }] of states) {
     const group = alert?.group
     if (group !== undefined && !groups.has(group) && name === `${rule.name}:${group}`)
       checks.push({ ...rule, name, group, rule: rule.name })
@@ -67,7 +67,7 @@ function isIn(queue: string | undefined, names: readonly string[]): boolean {
 }
 
 export interface Evaluation {
-  standing: Map<string, Standing>
+  states: Map<string, RuleState>
   raised: Alert[]
   cleared: Alert[]
 }
@@ -79,13 +79,13 @@ export interface Evaluation {
 export function evaluate(
   checks: readonly Check[],
   measures: Measures,
-  standing: ReadonlyMap<string, Standing>,
+  states: ReadonlyMap<string, RuleState>,
   atMs: number,
 ): Evaluation {
-  const evaluation: Evaluation = { standing: new Map(standing), raised: [], cleared: [] }
-  const limiter = new GroupLimiter(checks, standing)
+  const evaluation: Evaluation = { states: new Map(states), raised: [], cleared: [] }
+  const limiter = new GroupLimiter(checks, states)
   for (const check of checks) {
-    const before = standing.get(check.name) ?? {}
+    const before = states.get(check.name) ?? {}
     const measured = limiter.measure(check) ?? measure(check, measures, before, atMs)
     if (!measured) continue
     const after = step(check, before, measured, atMs)
@@ -93,7 +93,7 @@ export function evaluate(
       if (!limiter.admits(check)) continue
       evaluation.raised.push(after.alert)
     }
-    evaluation.standing.set(check.name, after)
+    evaluation.states.set(check.name, after)
     if (before.alert && !after.alert)
       evaluation.cleared.push({
         ...before.alert,
@@ -110,9 +110,9 @@ class GroupLimiter {
   readonly #raised = new Map<string, number>()
   readonly #beyond = new Map<string, number>()
 
-  constructor(checks: readonly Check[], standing: ReadonlyMap<string, Standing>) {
+  constructor(checks: readonly Check[], states: ReadonlyMap<string, RuleState>) {
     for (const { name, rule, group } of checks)
-      if (rule !== undefined && group !== undefined && standing.get(name)?.alert)
+      if (rule !== undefined && group !== undefined && states.get(name)?.alert)
         this.#raised.set(rule, (this.#raised.get(rule) ?? 0) + 1)
   }
 
@@ -136,7 +136,7 @@ class GroupLimiter {
 function measure(
   check: Check,
   measures: Measures,
-  before: Standing,
+  before: RuleState,
   atMs: number,
 ): Measured | undefined {
   const { when } = check
@@ -172,7 +172,7 @@ const defaultWithinMs = 3_600_000
 function measureGroup(
   when: Extract<AlertCondition, { metric: 'new-group' | 'regressed-group' }>,
   group: GroupMeasures | undefined,
-  { alert, done }: Standing,
+  { alert, done }: RuleState,
   atMs: number,
 ): Measured {
   if (!group || done) return { value: 0, crossed: false }
@@ -194,7 +194,7 @@ function measureSilence(
   { learnMs = defaultLearnMs }: Extract<AlertCondition, { metric: 'silent' }>,
   captured: number,
   { everyMs = defaultEveryMs }: Measures,
-  before: Standing,
+  before: RuleState,
   atMs: number,
 ): Measured {
   const limits = { forMs, learnMs, everyMs }
@@ -222,7 +222,7 @@ function measureRate(
   { minRuns = defaultMinRuns }: Check,
   when: Threshold,
   counts: QueueMeasures,
-  { judged }: Standing,
+  { judged }: RuleState,
 ): Measured | undefined {
   const runs: Runs = { resolved: counts.resolved, failed: counts.failed }
   const fell = judged && (runs.resolved < judged.resolved || runs.failed < judged.failed)
@@ -233,7 +233,7 @@ function measureRate(
   return { ...compare(when, resolved / ended), state: { judged: runs } }
 }
 
-function step(check: Check, before: Standing, measured: Measured, atMs: number): Standing {
+function step(check: Check, before: RuleState, measured: Measured, atMs: number): RuleState {
   const { state = {}, crossed } = measured
   if (!crossed) {
     const isOver = before.done || (before.alert && check.when.metric === 'new-group')

@@ -60,7 +60,7 @@ export interface BreakerSettings {
   patienceMs: number
 }
 
-const defaults: BreakerSettings = {
+export const breakerDefaults: BreakerSettings = {
   failures: 10,
   share: 0.8,
   openMs: 30_000,
@@ -95,7 +95,7 @@ export function stepBreaker(
   event: BreakerEvent,
   settings: Partial<BreakerSettings> = {},
 ): BreakerState {
-  const limits = { ...defaults, ...settings }
+  const limits = { ...breakerDefaults, ...settings }
   if (state.kind === 'closed') return whileClosed(state, event, limits)
   if (state.kind === 'half-open') return whileHalfOpen(state, event, limits)
   if (event.type !== 'started' || event.atMs < state.untilMs) return state
@@ -109,7 +109,7 @@ export function admits(
   nowMs: number,
   settings: Partial<BreakerSettings> = {},
 ): number {
-  const { probes } = { ...defaults, ...settings }
+  const { probes } = { ...breakerDefaults, ...settings }
   if (state.kind === 'closed') return Infinity
   if (state.kind === 'open') return nowMs < state.untilMs ? 0 : probes
   return Math.max(0, probes - state.probing.length)
@@ -131,7 +131,7 @@ export function forgives(
   now: number,
   settings: Partial<BreakerSettings> = {},
 ): boolean {
-  const { patienceMs } = { ...defaults, ...settings }
+  const { patienceMs } = { ...breakerDefaults, ...settings }
   const deferredMs = letter.deferredSince === undefined ? 0 : now - toMs(letter.deferredSince)
   if (!blamesDependency(category) || deferredMs >= patienceMs) return false
   return state.kind !== 'closed' || (!isPartial && isUnreached(failure))
@@ -146,7 +146,7 @@ export function deferMs(
   waitedMs: number,
   settings: Partial<BreakerSettings> = {},
 ): number {
-  const most = 12 * longestOpenMs({ ...defaults, ...settings })
+  const most = 12 * longestOpenMs({ ...breakerDefaults, ...settings })
   return Math.max(waitMs, Math.min(2 * waitedMs, most))
 }
 

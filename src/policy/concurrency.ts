@@ -9,6 +9,9 @@ export interface ConcurrencySettings {
   min: number
 }
 
+/** Without `max`, there is no upper limit. */
+export const concurrencyDefaults: Pick<ConcurrencySettings, 'min'> = { min: 1 }
+
 /** The present limit, and when it was last lowered. Infinity: no failure so far. */
 export interface ConcurrencyState {
   limit: number
@@ -31,7 +34,7 @@ export function afterOutage(
   atMs: number,
   settings: Partial<ConcurrencySettings> | false = {},
 ): ConcurrencyState {
-  const { min = 1 } = settings || {}
+  const { min } = { ...concurrencyDefaults, ...(settings === false ? undefined : settings) }
   return { limit: min, cutAtMs: atMs, recovering: true }
 }
 
@@ -49,7 +52,10 @@ export function adaptLimit(
   enough: number,
   settings: Partial<ConcurrencySettings> | false = {},
 ): ConcurrencyState {
-  const { min = 1, max = Infinity } = settings || {}
+  const { min, max = Infinity } = {
+    ...concurrencyDefaults,
+    ...(settings === false ? undefined : settings),
+  }
   const { cutAtMs, recovering } = state
   const limit = limitOf(state, settings)
   if (end.type === 'succeeded') {

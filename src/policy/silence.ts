@@ -55,7 +55,7 @@ export function observe(
     return { count, sinceMs: atMs, activeMs: atMs, seenMs: atMs, active: 0, pauses: [] }
   const stepMs = Math.max(limits.everyMs, limits.forMs / observationsPerSilence)
   const elapsedMs = atMs - before.seenMs
-  // The queue may have captured throughout, and may not: the time counts as neither.
+  // Whether the queue captured in unobserved time is unknown, so this time is not part of a pause.
   const unobservedMs = elapsedMs > missedObservations * stepMs ? elapsedMs : 0
   const lastMs = before.activeMs + unobservedMs
   const isDue = elapsedMs >= stepMs || unobservedMs > 0 || hasAlert

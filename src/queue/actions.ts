@@ -132,7 +132,7 @@ export class QueueActions extends LetterActions {
     return this.parts.bulk.list(limit, matches)
   }
 
-  /** The bulk actions that run now. */
+  /** The bulk actions that workers run, or would run if they were not paused or stopped. */
   activeBulkActions(): Promise<BulkAction[]> {
     return this.parts.bulk.active()
   }
@@ -168,7 +168,12 @@ export class QueueActions extends LetterActions {
     checkKeys('rotateKeys options', options, rotateKeysOf)
     const { rotateKeys } = this.parts.store
     if (!rotateKeys) throw noEncryption()
-    return rotateKeys(options)
+    const what = { kind: 'store', id: 'encryption keys' } as const
+    return this.#audit({ action: 'keys-rotate', what }, async (describe) => {
+      const rotation = await rotateKeys(options)
+      describe({ after: { ...rotation } })
+      return rotation
+    })
   }
 
   // export and import

@@ -19,7 +19,14 @@ import type { Parts } from '../assembly.ts'
 import { checkQuery, checkSearch } from '../check/filter.ts'
 import { checkKeys } from '../check/keys.ts'
 import { RedriveError } from '../errors.ts'
-import type { Group, GroupDetail, GroupExplanation, GroupQuery } from '../letter/group.ts'
+import type {
+  FoundGroup,
+  Group,
+  GroupDetail,
+  GroupExplanation,
+  GroupQuery,
+  LatestGroupChange,
+} from '../letter/group.ts'
 import type { AuditEntry, AuditPosition, AuditQuery, AuditReport } from '../letter/audit.ts'
 import type { DeadLetter, LetterSummary, Payload } from '../letter/letter.ts'
 import type { PausedQueue } from '../letter/paused-queue.ts'
@@ -31,8 +38,11 @@ import type { QueuePolicy } from '../options/options.ts'
 import { policyShape } from '../options/schema.ts'
 import type { Alert } from '../policy/alert-rule.ts'
 import type { BacktestReport } from '../policy/backtest.ts'
+import { breakerDefaults } from '../policy/breaker.ts'
+import { concurrencyDefaults } from '../policy/concurrency.ts'
 import type { Redaction } from '../policy/redaction/redaction.ts'
 import type { RetryLimits } from '../policy/retry-limits.ts'
+import { mailboxesOf, type LiveMailbox } from '../redelivery/live-mailboxes.ts'
 import { listLiveWorkers, type LiveWorker } from '../redelivery/live-workers.ts'
 import type { LimiterStatus } from '../redelivery/flow/limiter.ts'
 import type { KeyUse, SearchOptions } from '../store.ts'
@@ -146,6 +156,22 @@ export class QueueInspection {
     return this.parts.groups.get(fingerprint, options)
   }
 
+  /**
+   * What happened last to each group that was first seen within a day, or that was changed since,
+   * by fingerprint.
+   */
+  latestGroupChanges(): Promise<Map<string, LatestGroupChange>> {
+    return this.parts.groups.latestChanges()
+  }
+
+  /**
+   * The groups of these fingerprints, each once, with all of their queues. Those that nothing is
+   * known about are left out.
+   */
+  groupsOf(fingerprints: readonly string[]): Promise<FoundGroup[]> {
+    return this.parts.groups.find(fingerprints)
+  }
+
   /** Why a letter is in its group: the parts, frames and masked words behind its fingerprint. */
   explainGroup(letterId: string): Promise<GroupExplanation> {
     return this.parts.groups.explain(letterId)
@@ -182,11 +208,16 @@ export class QueueInspection {
     return listQueues(this.parts.store, await this.pausedQueues(), query)
   }
 
-  /** The options that are in force for a queue in this process. */
+  /** The options that are in force for a queue in this process, with defaults. */
   policyOf(queue: string): QueuePolicy {
     const settings = this.parts.policies.of(queue)
     const given = Object.entries(settings).filter(([key]) => Object.hasOwn(policyShape, key))
-    return structuredClone(Object.fromEntries(given))
+    const { breaker, concurrency } = settings
+    return structuredClone({
+      ...Object.fromEntries(given),
+      breaker: breaker === false ? false : { ...breakerDefaults, ...breaker },
+      concurrency: concurrency === false ? false : { ...concurrencyDefaults, ...concurrency },
+    })
   }
 
   /**
@@ -242,6 +273,12 @@ export class QueueInspection {
       ...worker,
       paused: worker.queues.filter((queue) => paused.has(queue)),
     }))
+  }
+
+  /** The mailboxes that loops of live processes receive from, by name, with these loops. */
+  async mailboxes(): Promise<LiveMailbox[]> {
+    const { store, capture } = this.parts
+    return mailboxesOf(await listLiveWorkers(store, capture.clock.now()))
   }
 
   /** Raised alerts of all processes, by name. */

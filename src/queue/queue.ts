@@ -17,6 +17,7 @@ import { systemClock } from '../clock/clock.ts'
 import { openStore } from '../connect/open.ts'
 import { RedriveError } from '../errors.ts'
 import { type DeadLetter } from '../letter/letter.ts'
+import { hasMethods } from '../letter/reading.ts'
 import {
   letterDestination,
   type Destination,
@@ -25,7 +26,7 @@ import {
 import { ObserverHub, type EventOf, type EventType, type RedriveEvent } from '../observer.ts'
 import { readOptions, type QueueOptions, type QueuePolicy } from '../options/options.ts'
 import { pipelineKeeper, type PipelineKeeper } from '../pipeline/dead/capture.ts'
-import type { ProcessReport } from '../redelivery/process-report.ts'
+import type { ProcessReport, ReportedLoop } from '../redelivery/process-report.ts'
 import { checkHandler, type Handler, type Run } from '../redelivery/run.ts'
 import type { Store } from '../store.ts'
 import { keepForeign, type ForeignLetterOptions } from '../taps/capture.ts'
@@ -188,6 +189,21 @@ export class DeadLetterQueue extends QueueActions {
   describeProcess({ kind, version }: Pick<ProcessReport, 'kind' | 'version'>): void {
     this.parts.about.kind = kind
     if (version !== undefined) this.parts.about.version = version
+  }
+
+  /**
+   * Adds loops of this process to what `mailboxes` lists, with the next heartbeat. Heartbeats are
+   * sent between `start` and `stop`.
+   */
+  reportLoops(...loops: readonly ReportedLoop[]): void {
+    const wrong = loops.findIndex((loop) => !hasMethods(loop, 'status'))
+    if (wrong !== -1)
+      throw new RedriveError(
+        'INVALID_INPUT',
+        `argument ${wrong + 1} of reportLoops is no loop: give a MainLoop, an EvalLoop or a DLQConsumer`,
+      )
+    const { about } = this.parts
+    about.loops = [...new Set([...about.loops, ...loops])]
   }
 
   /**

@@ -13,7 +13,7 @@ import type { FingerprintRule } from '../policy/fingerprint-rules.ts'
 import { understand } from '../policy/judge.ts'
 import type { Redaction } from '../policy/redaction/redaction.ts'
 import { insideRedelivery } from '../run-context.ts'
-import { errorTypeOf, startSpan, type OpenSpan, type SpanDescription } from '../tracing.ts'
+import { errorTypeOf, startSpan, traceOf, type OpenSpan, type SpanDescription } from '../tracing.ts'
 import type { HeldLease } from './leases.ts'
 import type { RunResult } from './run-result.ts'
 import type { Handler } from './run.ts'
@@ -70,15 +70,8 @@ export function execute(run: ActiveRun, context: ExecuteContext): RunResult | Pr
  * A run begins a trace of its own, which is linked to that of the capture: between the two lie
  * hours, and many runs can follow one capture.
  */
-function runSpan({
-  id,
-  queue,
-  retries,
-  payload,
-  traceparent,
-  headers,
-}: DeadLetter): SpanDescription {
-  const tracestate = headers?.['tracestate']
+function runSpan(letter: DeadLetter): SpanDescription {
+  const { id, queue, retries, payload } = letter
   return {
     name: `process ${queue}`,
     kind: 'consumer',
@@ -92,10 +85,7 @@ function runSpan({
       'messaging.message.body.size': payload.size,
       'redrive.retry': retries,
     },
-    link: {
-      ...(traceparent === undefined ? {} : { traceparent }),
-      ...(tracestate === undefined ? {} : { tracestate }),
-    },
+    link: traceOf(letter) ?? {},
   }
 }
 

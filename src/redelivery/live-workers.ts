@@ -1,4 +1,11 @@
 import type { Json } from '../letter/letter.ts'
+import {
+  breakerStates,
+  loopKinds,
+  type LoopCounts,
+  type LoopKind,
+  type LoopStatus,
+} from '../letter/loop-status.ts'
 import { isTimestamp, toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { DocumentRecord, Store } from '../store.ts'
 import type { LimiterStatus } from './flow/limiter.ts'
@@ -33,7 +40,7 @@ export async function listLiveWorkers(
 /** Missing or malformed parts are left out: the record may be of another version. */
 function workerOf({ id, value }: DocumentRecord): LiveWorker {
   const { queues, seenAt } = parseHeartbeat(value)
-  const { kind, host, pid, version, startedAt, running, slots, limiters } = value as {
+  const { kind, host, pid, version, startedAt, running, slots, limiters, loops } = value as {
     [Part in keyof ProcessReport]?: Json
   }
   return {
@@ -44,10 +51,11 @@ function workerOf({ id, value }: DocumentRecord): LiveWorker {
     ...(typeof host === 'string' ? { host } : {}),
     ...(isCount(pid) ? { pid } : {}),
     ...(typeof version === 'string' ? { version } : {}),
-    ...(typeof startedAt === 'string' && isTimestamp(startedAt) ? { startedAt } : {}),
+    ...(isTime(startedAt) ? { startedAt } : {}),
     ...(isCount(running) ? { running } : {}),
     ...(isCount(slots) ? { slots } : {}),
     ...(Array.isArray(limiters) ? { limiters: limiters.flatMap(limiterOf) } : {}),
+    ...(Array.isArray(loops) ? { loops: loops.flatMap(loopOf) } : {}),
   }
 }
 
@@ -56,19 +64,55 @@ function limiterOf(value: Json): LimiterStatus[] {
     [Part in keyof LimiterStatus]?: Json
   }
   if (kind !== 'queue' && kind !== 'dependency') return []
-  if (state !== 'open' && state !== 'half-open' && state !== 'closed') return []
+  if (!isBreakerState(state)) return []
   if (typeof name !== 'string' || !isCount(inFlight)) return []
   return [
     {
       kind,
       name,
       state,
-      ...(typeof until === 'string' && isTimestamp(until) ? { until } : {}),
+      ...(isTime(until) ? { until } : {}),
       inFlight,
       ...(isCount(limit) ? { limit } : {}),
       ...(recovering === true ? { recovering } : {}),
     },
   ]
+}
+
+function loopOf(value: Json): LoopStatus[] {
+  const { name, kind, mailbox, broker, deadLetters, running, counts, breaker, ...rest } = Object(
+    value,
+  ) as { [Part in keyof LoopStatus]?: Json }
+  const { received, processed, failed, dead } = Object(counts) as {
+    [Part in keyof LoopCounts]?: Json
+  }
+  const { state, until } = Object(breaker) as { state?: Json; until?: Json }
+  const { lastActivityAt, problem } = rest
+  if (typeof name !== 'string' || !loopKinds.includes(kind as LoopKind)) return []
+  if (typeof mailbox !== 'string' || typeof broker !== 'string') return []
+  if (!isCount(received) || !isCount(processed) || !isCount(failed) || !isCount(dead)) return []
+  return [
+    {
+      name,
+      kind: kind as LoopKind,
+      mailbox,
+      broker,
+      ...(typeof deadLetters === 'string' ? { deadLetters } : {}),
+      running: running === true,
+      counts: { received, processed, failed, dead },
+      ...(isBreakerState(state) ? { breaker: { state, ...(isTime(until) ? { until } : {}) } } : {}),
+      ...(isTime(lastActivityAt) ? { lastActivityAt } : {}),
+      ...(typeof problem === 'string' ? { problem } : {}),
+    },
+  ]
+}
+
+function isBreakerState(value: Json | undefined): value is LimiterStatus['state'] {
+  return breakerStates.includes(value as LimiterStatus['state'])
+}
+
+function isTime(value: Json | undefined): value is Timestamp {
+  return typeof value === 'string' && isTimestamp(value)
 }
 
 function isCount(value: Json | undefined): value is number {

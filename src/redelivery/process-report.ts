@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import type { Clock } from '../clock/clock.ts'
+import type { LoopStatus } from '../letter/loop-status.ts'
 import { toTimestamp, type Timestamp } from '../letter/time.ts'
 import type { LimiterStatus } from './flow/limiter.ts'
 
@@ -21,13 +22,26 @@ export interface ProcessReport {
   slots: number
   /** Breakers and limits of queues and dependencies, as this process sees them. */
   limiters: LimiterStatus[]
+  /** Loops on mailboxes that this process runs. Absent: it has reported none. */
+  loops?: LoopStatus[]
 }
 
 const maxLimiters = 200
+const maxLoops = 200
+
+/** What a process is, and the loops whose status is part of its report. */
+export interface AboutProcess extends Pick<ProcessReport, 'kind' | 'version'> {
+  loops: ReportedLoop[]
+}
+
+/** MainLoop, EvalLoop or DLQConsumer. */
+export interface ReportedLoop {
+  status(): LoopStatus
+}
 
 /** Creates the report of this process, which starts now. */
 export function createReport(
-  about: Pick<ProcessReport, 'kind' | 'version'>,
+  about: AboutProcess,
   slots: number,
   clock: Clock,
   redelivery: () => { active: number; limiters: LimiterStatus[] },
@@ -35,19 +49,22 @@ export function createReport(
   const startedAt = toTimestamp(clock.now())
   return () => {
     const { active, limiters } = redelivery()
+    const { loops, ...described } = about
+    const reported = loops.slice(0, maxLoops).map((loop) => loop.status())
     return {
-      ...about,
+      ...described,
       host: hostname(),
       pid: process.pid,
       startedAt,
       running: active,
       slots,
       limiters: mostLimiting(limiters),
+      ...(reported.length === 0 ? {} : { loops: reported }),
     }
   }
 }
 
-/** Those that hold something back first, and not all of very many. */
+/** At most `maxLimiters` limiters: first those that hold letters back, then those with a limit. */
 function mostLimiting(limiters: readonly LimiterStatus[]): LimiterStatus[] {
   const rank = ({ state, limit }: LimiterStatus): number =>
     state === 'closed' ? (limit === undefined ? 2 : 1) : 0

@@ -165,6 +165,7 @@ const tooLargeNote = 'the remaining input is too large to store: the next run ge
 
 /**
  * The next version of the payload if the handler returned `remaining`, and a note for the history.
+ * With `redactStored` it is redacted: if that hides something, the letter is parked when it is due.
  * A payload that was lossy stays so. Input above the limit is not sent to the store, which might
  * reject it at every attempt; input that is no larger than the present payload always fits.
  */
@@ -175,7 +176,9 @@ function remainingPayload(
 ): { payload?: Payload; note?: string } {
   if (report?.remaining === undefined) return {}
   const { version, restOf = version, lossy, size } = letter.payload
-  const remaining = encodePayload(report.remaining)
+  const redaction = redactionFor?.(letter.queue)
+  const encoded = encodePayload(report.remaining)
+  const remaining = redaction?.storedPayload(encoded) ?? encoded
   if (remaining.size > Math.max(maxPayloadBytes, size)) {
     const problem = `the remaining input of ${letter.queue} has ${remaining.size} bytes, the limit is ${maxPayloadBytes} (maxPayloadBytes): return a reference instead`
     const error = new RedriveError('TOO_LARGE', problem)
@@ -183,7 +186,6 @@ function remainingPayload(
     return { note: tooLargeNote }
   }
   const payload = { ...remaining, version: version + 1, restOf, ...(lossy ? { lossy } : {}) }
-  const redaction = redactionFor?.(letter.queue)
   const given = redaction?.atCapture && report.note ? redaction.text(report.note) : report.note
   return { payload, note: given ?? partlyDoneNote }
 }

@@ -13,7 +13,7 @@ export interface Caller {
 
 /** Rejects a caller that may not use an endpoint. Everything that is not allowed is denied. */
 export function checkAccess(caller: Caller | undefined, name: string, endpoint: Endpoint): void {
-  const { permission, bounds } = endpoint
+  const { permission, bounds, tag } = endpoint
   if (permission === 'public') return
   if (!caller)
     throw new RedriveError(
@@ -30,7 +30,7 @@ export function checkAccess(caller: Caller | undefined, name: string, endpoint: 
   if (tenantless.has(bounds) && caller.scope.tenants !== undefined)
     throw new RedriveError(
       'FORBIDDEN',
-      `${caller.name} may not call ${name}: it is about whole queues, and the token is limited to the tenants ${caller.scope.tenants.join(', ')}`,
+      `${caller.name} may not call ${name}: it is about whole queues, and the token is limited to the tenants ${caller.scope.tenants.join(', ')}${tag === 'Groups' ? '; list the letters of a group with `group=FINGERPRINT` instead' : ''}`,
     )
 }
 

@@ -76,9 +76,13 @@ export class Idempotency {
     const now = this.#clock.now()
     const newId = isRepeatable ? { newId: this.#clock.id() } : {}
     const value: KeptRequest = { request, startedMs: now, ...newId }
+    // Most keys are new: one write, without a read before it.
+    if ((await records.put(kind, id, value as unknown as Json, 0)) === 'written')
+      return { kind: 'run', run: this.#runOf(id, value, 1) }
     const found = await records.get(kind, id)
-    const kept = found?.value as unknown as KeptRequest | undefined
-    if (kept && !isOver(kept, now)) {
+    if (!found) throw inProgress()
+    const kept = found.value as unknown as KeptRequest
+    if (!isOver(kept, now)) {
       if (kept.request !== request)
         throw new RedriveError(
           'KEY_REUSED',
@@ -86,13 +90,12 @@ export class Idempotency {
         )
       if (kept.response) return { kind: 'done', response: kept.response }
       if (kept.newId !== undefined)
-        return { kind: 'run', run: this.#runOf(id, kept, found!.version) }
+        return { kind: 'run', run: this.#runOf(id, kept, found.version) }
       throw inProgress()
     }
-    const version = found?.version ?? 0
-    if ((await records.put(kind, id, value as unknown as Json, version)) === 'conflict')
+    if ((await records.put(kind, id, value as unknown as Json, found.version)) === 'conflict')
       throw inProgress()
-    return { kind: 'run', run: this.#runOf(id, value, version + 1) }
+    return { kind: 'run', run: this.#runOf(id, value, found.version + 1) }
   }
 
   #runOf(id: string, value: KeptRequest, version: number): Run {

@@ -3,10 +3,9 @@ import type { Clock } from '../clock/clock.ts'
 import type { ServerSettings } from '../config/server.ts'
 import type { Setting } from '../config/settings.ts'
 import { PrometheusMetrics } from '../observers/metrics/metrics.ts'
-import type { PipelineAdmin } from '../pipeline/admin.ts'
 import type { DeadLetterQueue } from '../queue/queue.ts'
 import { Feed } from './feed/feed.ts'
-import type { Shared } from './handlers/handler.ts'
+import type { ServedPipeline, Shared } from './handlers/handler.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { TrackedRequest } from './request-tracking.ts'
 import { Series } from './series.ts'
@@ -29,7 +28,7 @@ export interface ServerOptions {
   /** Every effective setting and its origin, without secrets. Default: none are shown. */
   effectiveSettings?: readonly Setting[]
   /** The pipeline whose dead records can be replayed. Default: none. */
-  pipeline?: PipelineAdmin
+  pipeline?: ServedPipeline
   /** Aborts when the server is about to close: it is not ready any more, and streams end. */
   stopping?: AbortSignal
   /** What `GET /metrics` returns. Default: metrics of this server alone. */

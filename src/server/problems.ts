@@ -1,5 +1,5 @@
 import type { Problem } from '../api/problem.ts'
-import { errorTable, RedriveError, type ErrorCode } from '../errors.ts'
+import { errorTable, hasCode, RedriveError, type ErrorCode } from '../errors.ts'
 
 /** Errors of fastify and their codes here. */
 const codeOfStatus: { [status: number]: ErrorCode } = {
@@ -24,6 +24,12 @@ export function withStatus(status: 415, message: string): Error {
 /** The sender must wait before it sends again. */
 export function tooManyRequests(message: string, waitMs: number): RedriveError {
   return Object.assign(new RedriveError('TOO_MANY_REQUESTS', message), { waitMs })
+}
+
+/** The request is what a caller can change, not the configuration of the server. */
+export function rethrowAsInput(error: unknown): never {
+  if (hasCode(error, 'INVALID_CONFIG')) throw new RedriveError('INVALID_INPUT', error.message)
+  throw error
 }
 
 /** Seconds for the header Retry-After. */

@@ -107,11 +107,14 @@ export class Series {
   /** The values of a metric, one for each step that ends after `from` and not after `to`. */
   async query(query: SeriesQuery): Promise<SeriesView> {
     const { metric, byQueue, queues } = query
-    const { fromMs, toMs: untilMs, step } = readRange(query, this.#options.clock.now())
+    const now = this.#options.clock.now()
+    const { fromMs, toMs: untilMs, step } = readRange(query, now)
     const stepMs = seriesSteps[step]
     const ends: number[] = []
     for (let end = fromMs + stepMs; end <= untilMs; end += stepMs) ends.push(end)
     const samples = await this.#samples(fromMs - Math.max(stepMs, hourMs), untilMs)
+    // The last step is not over: its values are those until now.
+    if (untilMs > now) samples.push({ atMs: now, sample: await this.#read() })
     const names = byQueue ? namesOf(samples.at(-1)?.sample, queues) : undefined
     if (names && names.length > maxLines)
       throw new RedriveError(
@@ -139,13 +142,12 @@ export class Series {
     return { metric, step, times: ends.map(toTimestamp), lines }
   }
 
-  /** Events of a queue in the last hour, from its first sample to the newest one. */
+  /** Events of a queue in the last hour, from its first sample until now. */
   async lastHour(queue: string): Promise<Omit<Counts, 'depth'> | null> {
     const now = this.#options.clock.now()
-    const samples = await this.#samples(now - hourMs - slotMs, now)
-    const [first, last] = [samples[0], samples.at(-1)]
-    if (!first || !last || first === last) return null
-    const [before, after] = [countsOf(first.sample, queue), countsOf(last.sample, queue)]
+    const [first] = await this.#samples(now - hourMs - slotMs, now)
+    if (!first) return null
+    const [before, after] = [countsOf(first.sample, queue), countsOf(await this.#read(), queue)]
     const grown = (metric: Exclude<SeriesMetric, 'depth'>): number =>
       Math.max(0, after[metric] - before[metric])
     return { captured: grown('captured'), resolved: grown('resolved'), failed: grown('failed') }

@@ -7,6 +7,8 @@ import { limitRequests } from './admission.ts'
 import { readBodies } from './body.ts'
 import { ifMatchFailed } from './conditions.ts'
 import { answerInvalidHttp, endUnreadBodies } from './connections.ts'
+import { contentSecurityPolicy, Dashboard } from './dashboard.ts'
+import { serveDocumentation } from './documentation.ts'
 import {
   defaultMaxRequests,
   headersTimeoutMs,
@@ -22,7 +24,6 @@ import { requestIdOf, trackRequests } from './request-tracking.ts'
 import { addRoute, routeOf, senderOf } from './route.ts'
 import { addOidcRoutes } from './sign-in/oidc-routes.ts'
 import { OidcLogin } from './sign-in/oidc.ts'
-import { isPageRequest, sendPage, serveStaticFiles } from './static-files.ts'
 
 /** The HTTP server over the table of endpoints. It listens after `listen`. */
 export function createServer(options: ServerOptions): FastifyInstance {
@@ -41,6 +42,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     frameworkErrors: (error, _request, reply) => void sendProblem(reply, error),
   })
   const parts = createParts(options)
+  const dashboard = new Dashboard()
   app.addHook('onSend', async (_request, reply) => addSecurityHeaders(reply))
   trackRequests(app, {
     clock: options.clock,
@@ -59,10 +61,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   })
   // Before the body is read, so that nobody without a token can make the server read it.
   app.addHook('onRequest', async (request) => {
-    if (request.is404 && !isPageRequest(request)) throw routeNotFound(request)
+    if (request.is404 && !dashboard.has(request)) throw routeNotFound(request)
   })
   app.setNotFoundHandler((request, reply) => {
-    if (isPageRequest(request)) return sendPage(reply)
+    if (dashboard.has(request)) return dashboard.send(reply)
     throw routeNotFound(request)
   })
   app.register(cookie)
@@ -76,7 +78,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     addOidcRoutes(app, { ...options, signIn: parts.signIn, oidc: login, publicUrl })
   }
   addReference(app, options.version)
-  serveStaticFiles(app)
+  dashboard.addRoutes(app)
+  serveDocumentation(app)
   return app
 }
 
@@ -112,10 +115,11 @@ function isRefusal({ code }: Problem): boolean {
   return code === 'SERVER_BUSY' || code === 'SERVER_STOPPING'
 }
 
+const ownContentOnly = contentSecurityPolicy()
+
 function addSecurityHeaders(reply: FastifyReply): void {
   reply.headers({
-    'content-security-policy':
-      "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    'content-security-policy': reply.getHeader('content-security-policy') ?? ownContentOnly,
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'no-referrer',
     'cache-control': reply.getHeader('cache-control') ?? 'no-store',

@@ -41,12 +41,22 @@ function hideEntry(entry: HistoryEntry): HistoryEntry {
   return failure ? { ...rest, failure: { ...failure, message: '' } } : rest
 }
 
-/** A letter of a list as a caller may see it. */
-export function viewSummary(letter: LetterSummary, caller: Viewer): SummaryView {
+/** A letter of a list as a caller may see it. Stacks would be most of a page, and are left out. */
+export function viewSummary(given: LetterSummary, caller: Viewer): SummaryView {
+  const letter = {
+    ...given,
+    failure: withoutStack(given.failure),
+    firstFailure: withoutStack(given.firstFailure),
+  }
   const payload = factsOf(letter.payload)
   const shown = caller.redaction(letter.queue)?.summary(letter) ?? letter
   if (mayReadContent(caller)) return { ...shown, payload }
   return { ...hideContent(shown), payload, hidden: true }
+}
+
+function withoutStack(failure: Failure): Failure {
+  const { stack: _, ...rest } = failure
+  return { ...rest, causes: failure.causes.map(withoutStack) }
 }
 
 export function mayReadContent({ permissions }: Pick<Caller, 'permissions'>): boolean {

@@ -23,17 +23,20 @@ export interface Search {
   limit: number
   after?: Place
   whole: boolean
+  /** Whether the page may end before its limit and before the end. */
+  partial?: boolean
 }
 
 export function searchOf(query: LetterQuery): Search {
   checkQuery(query)
-  const { order = 'newest', limit = defaultLimit, cursor, payload, ...filter } = query
+  const { order = 'newest', limit = defaultLimit, cursor, payload, partial, ...filter } = query
   const position = cursor === undefined ? undefined : readCursor(cursor, order)
   // No key or id contains a lone surrogate, and some servers reject them.
   const sound = position?.key.isWellFormed() && position.id.isWellFormed()
   if (cursor !== undefined && !sound) throw invalid(`cursor is not a cursor of order ${order}`)
   const after = position ? { after: position } : {}
-  return { filter, order, limit, whole: payload === true, ...after }
+  const early = partial === true ? { partial } : {}
+  return { filter, order, limit, whole: payload === true, ...early, ...after }
 }
 
 const recordQueryKeys = keysOf<RecordQuery>({ prefix: true, after: true, limit: true, ids: true })

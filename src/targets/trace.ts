@@ -1,6 +1,6 @@
 import type { DeadLetter } from '../letter/letter.ts'
 import type { Mailbox } from '../mailbox.ts'
-import { activeTrace, traceIdOf, type SpanDescription, type TraceContext } from '../tracing.ts'
+import { activeTrace, traceOf, type SpanDescription, type TraceContext } from '../tracing.ts'
 
 /** The span of a replay, which is linked to that of the capture. */
 export function replaySpan(letter: DeadLetter, to?: string | Mailbox): SpanDescription {
@@ -51,13 +51,4 @@ export function carryTrace(
 /** Headers that continue the trace of the active span, or else that of the capture. */
 export function traceHeadersOf(letter: DeadLetter): Partial<TraceContext> {
   return activeTrace() ?? traceOf(letter) ?? {}
-}
-
-/** The trace of the capture. Values come from outside: an invalid one counts as absent. */
-function traceOf({ traceparent, headers }: DeadLetter): TraceContext | undefined {
-  if (traceparent === undefined || !/^[0-9a-f-]{55}$/.test(traceparent)) return undefined
-  if (traceIdOf(traceparent) === undefined) return undefined
-  const tracestate = headers?.['tracestate']
-  const isPlain = tracestate !== undefined && /^[ -~]{1,512}$/.test(tracestate)
-  return isPlain ? { traceparent, tracestate } : { traceparent }
 }

@@ -6,7 +6,7 @@ import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { passThrough } from '../../src/stores/pass-through.ts'
 import { fakeClock } from '../../src/testing/index.ts'
-import { eachStore } from '../each-store.ts'
+import { eachStoreAndOpenSearch } from '../each-store.ts'
 
 const subject = 'mia@example.com'
 const secret = 'mia-lives-in-Ulm'
@@ -35,7 +35,7 @@ async function contentOf(store: Store, ids: string[]): Promise<string> {
   )
 }
 
-describe.each(eachStore)('eraseSubject on %s', (_, open) => {
+describe.each(eachStoreAndOpenSearch)('eraseSubject on %s', (_, open) => {
   it.each([
     ['with encryption', options],
     ['without encryption', { subject: options.subject }],

@@ -9,6 +9,9 @@ import type { Store } from '../../src/store.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { passThrough } from '../../src/stores/pass-through.ts'
 import { fakeClock } from '../../src/testing/index.ts'
+import { immediate } from '../../src/policy/backoff.ts'
+import { refused } from '../a-queue.ts'
+import { eachStoreAndOpenSearch } from '../each-store.ts'
 
 const secret = 'mia@example.com'
 const encryption = { keys: { k1: Buffer.alloc(32, 7).toString('base64') }, current: 'k1' }
@@ -32,6 +35,30 @@ function textOf(value: unknown): string {
 async function opened(store: Store, options: QueueOptions): Promise<DeadLetterQueue> {
   return DeadLetterQueue.open(store, { clock: fakeClock(), ...options })
 }
+
+describe.each(eachStoreAndOpenSearch)('redaction on %s', (_, open) => {
+  it('stores no secret with redactStored, through edits and their undo', async () => {
+    const clock = fakeClock()
+    const { store, close } = await open(clock)
+    try {
+      const redact = { redactStored: true }
+      const dlq = await DeadLetterQueue.open(store, { clock, redact })
+      const { id, state, reason } = await fail(dlq)
+      expect({ state, reason }).toEqual({ state: 'parked', reason: 'redacted' })
+      const by = { reason: `for ${secret}`, by: 'otto' }
+      await dlq.edit(id, { payload: { to: 'nobody' }, headers: { to: 'nobody' }, ...by })
+      await dlq.edit(id, { headers: { to: secret }, tags: [secret], ...by })
+      expect((await dlq.get(id))!.payload.redacted).toBe(true)
+      expect(textOf(await store.stored([id]))).not.toContain(secret)
+      expect(textOf(await store.records.list('edit'))).not.toContain(secret)
+      await dlq.undoEdit(id, 'otto')
+      expect((await dlq.retry(id, 'otto')).state).toBe('pending')
+      await dlq.close()
+    } finally {
+      await close()
+    }
+  })
+})
 
 describe('a capture with atCapture', () => {
   it('stores no secret in plain with encryption, and handlers get the whole payload', async () => {
@@ -73,10 +100,8 @@ describe('a capture with atCapture', () => {
     await expect(dlq.retry(id, 'otto')).rejects.toMatchObject({ code: 'CONTENT_MISSING' })
     await expect(dlq.replay(id, 'otto')).rejects.toMatchObject({ code: 'CONTENT_MISSING' })
     await expect(dlq.plan('retry', { queue: 'mail' }, { by: 'otto' })).rejects.toThrow(
-      'its payload was redacted before it was stored',
+      'its payload or its headers were redacted before they were stored',
     )
-    await dlq.edit(id, { payload: { to: 'nobody' }, reason: 'whole again', by: 'otto' })
-    expect((await dlq.retry(id, 'otto')).state).toBe('pending')
     await dlq.close()
   })
 
@@ -99,5 +124,96 @@ describe('a capture with atCapture', () => {
     expect(written.filter((text) => text.includes(secret))).toEqual([])
     await dlq.close()
     rmSync(folder, { recursive: true })
+  })
+})
+
+describe('an edit with redactStored', () => {
+  const by = { reason: 'test', by: 'otto' }
+  const incomplete = { code: 'CONTENT_MISSING' }
+
+  it('lets a letter run only after payload and headers have their values again', async () => {
+    const dlq = await opened(memoryStore(), { redact: { redactStored: true } })
+    const { id } = await fail(dlq)
+    await dlq.edit(id, { payload: { to: 'nobody' }, ...by })
+    await expect(dlq.retry(id, 'otto')).rejects.toMatchObject(incomplete)
+    await dlq.edit(id, { headers: { to: 'nobody' }, ...by })
+    const { state, payload, headers } = await dlq.retry(id, 'otto')
+    expect({ state, headers }).toEqual({ state: 'pending', headers: { to: 'nobody' } })
+    expect(payload.redacted).toBeUndefined()
+    await dlq.close()
+  })
+
+  it('keeps a letter from running while its payload lacks a value', async () => {
+    const dlq = await opened(memoryStore(), { redact: { redactStored: true } })
+    const { id } = await fail(dlq)
+    await dlq.edit(id, { headers: { to: 'nobody' }, ...by })
+    await expect(dlq.retry(id, 'otto')).rejects.toMatchObject(incomplete)
+    const patch = [{ op: 'replace' as const, path: '/to', value: 'nobody' }]
+    await dlq.edit(id, { patch, ...by })
+    expect((await dlq.retry(id, 'otto')).state).toBe('pending')
+    await dlq.close()
+  })
+
+  it('marks a letter as redacted whose new headers have a secret, until the edit is undone', async () => {
+    const store = memoryStore()
+    const dlq = await opened(store, { redact: { redactStored: true } })
+    const { id } = await dlq.enqueue({ type: 'mail', payload: { to: 'nobody' } }, new Error('no'))
+    const edited = await dlq.edit(id, { headers: { to: secret }, ...by })
+    expect(edited.payload.redacted).toBe(true)
+    expect(edited.headers).toEqual({ to: '[redacted]' })
+    expect(textOf(await store.stored([id]))).not.toContain(secret)
+    await expect(dlq.retry(id, 'otto')).rejects.toMatchObject(incomplete)
+    const undone = await dlq.undoEdit(id, 'otto')
+    expect(undone.payload.redacted).toBeUndefined()
+    expect((await dlq.retry(id, 'otto')).state).toBe('pending')
+    await dlq.close()
+  })
+
+  it('leaves the mark of a redacted letter when only its tags change', async () => {
+    const dlq = await opened(memoryStore(), { redact: { redactStored: true } })
+    const { id } = await fail(dlq)
+    const { payload, tags } = await dlq.edit(id, { tags: ['seen'], ...by })
+    expect({ redacted: payload.redacted, tags }).toEqual({ redacted: true, tags: ['seen'] })
+    await dlq.close()
+  })
+})
+
+describe('an edit with redact', () => {
+  it.each([
+    ['payload', { to: '[redacted]' }],
+    ['headers', { to: '[redacted]' }],
+    ['metadata', { to: '[redacted]' }],
+    ['tags', ['[redacted]']],
+  ])('rejects %s with the mark of a hidden value', async (name, value) => {
+    const dlq = await opened(memoryStore(), { redact: {} })
+    const { id } = await fail(dlq)
+    const edit = dlq.edit(id, { [name]: value, reason: 'test', by: 'otto' })
+    await expect(edit).rejects.toThrow(`\`${name}\` contains [redacted]`)
+    await dlq.close()
+  })
+})
+
+describe('a partial failure with redactStored', () => {
+  it('stores no secret of the remaining input, and parks the letter', async () => {
+    const store = memoryStore()
+    const clock = fakeClock()
+    const redact = { redactStored: true }
+    const dlq = await DeadLetterQueue.open(store, { clock, redact, backoff: immediate() })
+    const { id } = await dlq.enqueue({ type: 'mail', payload: ['1', '2'] }, refused())
+    const inputs: unknown[] = []
+    dlq.handle('mail', ({ input }) => {
+      inputs.push(input)
+      return { ok: false, error: refused(), remaining: [secret] }
+    })
+    dlq.start()
+    await clock.advance(5000)
+    expect(inputs).toEqual([['1', '2']])
+    expect(textOf(await store.stored([id]))).not.toContain(secret)
+    expect(await dlq.get(id)).toMatchObject({
+      state: 'parked',
+      reason: 'redacted',
+      payload: { redacted: true, restOf: 1 },
+    })
+    await dlq.close()
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { resolveId, shortIds } from '../../src/cli/letter-ids.ts'
+import { readStoreLetters } from '../../src/cli/letter-reader.ts'
 import type { Source } from '../../src/letter/letter.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
@@ -38,9 +39,11 @@ describe('shortIds', () => {
     async (places, expected) => {
       const store = await aStore()
       const listed = places.map((place) => ids[place]!)
-      const short = await shortIds(store, listed)
+      const short = await shortIds(readStoreLetters(store), listed)
       expect(listed.map(short)).toEqual(expected)
-      expect(await Promise.all(expected.map((id) => resolveId(store, id)))).toEqual(listed)
+      expect(
+        await Promise.all(expected.map((id) => resolveId(readStoreLetters(store), id))),
+      ).toEqual(listed)
     },
   )
 
@@ -49,7 +52,9 @@ describe('shortIds', () => {
     await store.open()
     const twins = ['0', '1'].map((digit) => `01995c3a-1000-7000-8000-${digit}00000000000`)
     await store.add(twins.map((id) => aLetter({ id })))
-    expect(twins.map(await shortIds(store, twins))).toEqual(twins.map((id) => id.slice(0, 25)))
+    expect(twins.map(await shortIds(readStoreLetters(store), twins))).toEqual(
+      twins.map((id) => id.slice(0, 25)),
+    )
   })
 })
 
@@ -61,8 +66,9 @@ describe('resolveId', () => {
     ['01995c3a-1000-7000-8000-0000000002bb', 2],
     ['01995c3a…02bb', 2],
     ['01995c3a-1..AA', 1],
+    ['01995c3b-…', 3],
   ])('finds the letter %s', async (given, place) => {
-    expect(await resolveId(await aStore(), given)).toBe(ids[place])
+    expect(await resolveId(readStoreLetters(await aStore()), given)).toBe(ids[place])
   })
 
   it.each([
@@ -73,18 +79,20 @@ describe('resolveId', () => {
     ['01995c3c', 'LETTER_NOT_FOUND'],
     ['ffffffff', 'LETTER_NOT_FOUND'],
     ['01995c3a…ff', 'LETTER_NOT_FOUND'],
-    ['01995c3a…', 'LETTER_NOT_FOUND'],
+    ['01995c3a…', 'INVALID_INPUT'],
     ['…02bb', 'LETTER_NOT_FOUND'],
     ['wf_nowhere', 'LETTER_NOT_FOUND'],
   ])('rejects %s', async (given, code) => {
-    await expect(resolveId(await aStore(), given)).rejects.toMatchObject({ code })
+    await expect(resolveId(readStoreLetters(await aStore()), given)).rejects.toMatchObject({ code })
   })
 
   it('accepts four characters when only one id starts with them', async () => {
     const store = memoryStore()
     await store.open()
     await store.add([aLetter({ id: 'abcd5c3a-0000-7000-8000-000000000000' }), aLetter()])
-    expect(await resolveId(store, 'abcd')).toBe('abcd5c3a-0000-7000-8000-000000000000')
+    expect(await resolveId(readStoreLetters(store), 'abcd')).toBe(
+      'abcd5c3a-0000-7000-8000-000000000000',
+    )
   })
 
   it('accepts a source id', async () => {
@@ -93,8 +101,8 @@ describe('resolveId', () => {
     const workflow = aLetter({ source: sourceOf('wf_abc123'), state: 'archived' })
     const task = aLetter({ task: { id: 'T-7', description: '', source: 'tracker' } })
     await store.add([workflow, task, aLetter()])
-    expect(await resolveId(store, 'wf_abc123')).toBe(workflow.id)
-    expect(await resolveId(store, 'T-7')).toBe(task.id)
+    expect(await resolveId(readStoreLetters(store), 'wf_abc123')).toBe(workflow.id)
+    expect(await resolveId(readStoreLetters(store), 'T-7')).toBe(task.id)
   })
 
   it('lists the letters when several have the source id', async () => {
@@ -102,7 +110,7 @@ describe('resolveId', () => {
     await store.open()
     const letters = [1, 2].map(() => aLetter({ source: sourceOf('wf_twice') }))
     await store.add(letters)
-    await expect(resolveId(store, 'wf_twice')).rejects.toMatchObject({
+    await expect(resolveId(readStoreLetters(store), 'wf_twice')).rejects.toMatchObject({
       code: 'INVALID_INPUT',
       message: `"wf_twice" is the source id of several letters, give the id of one: ${letters[1]!.id}, ${letters[0]!.id}`,
     })

@@ -12,6 +12,22 @@ import { aFolder, aStoreFile, expectToFit, plainEnv, redrive, type Ran } from '.
 
 const folder = aFolder()
 
+/** An environment in which commands print what they loaded: the group of the pattern. */
+function printLoads(pattern: RegExp): NodeJS.ProcessEnv {
+  const program = `
+    import { registerHooks } from 'node:module'
+    const loaded = new Set()
+    registerHooks({
+      load(url, context, next) {
+        const name = ${String(pattern)}.exec(url)?.slice(1).find((group) => group !== undefined)
+        if (name !== undefined) loaded.add(name)
+        return next(url, context)
+      },
+    })
+    process.once('exit', () => console.error([...loaded].join()))`
+  return { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(program)}` }
+}
+
 describe('redrive', () => {
   it('prints help with examples', async () => {
     const { out, exit } = await redrive(['--help'])
@@ -71,21 +87,32 @@ describe('redrive', () => {
   })
 
   it.each([['--version'], ['--help'], ['list']])(
-    'does not load modules for %s that only other commands need',
+    'loads one package and no queue for %s, so that it starts fast',
     async (...args) => {
-      const logLoads = `
-        import { registerHooks } from 'node:module'
-        registerHooks({
-          load(url, context, next) {
-            if (/node_modules.(zod|cockatiel|yaml|pino)|src.queue[.]ts/.test(url)) console.error(url)
-            return next(url, context)
-          },
-        })`
-      const env = { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(logLoads)}` }
+      const env = printLoads(/node_modules.((?:@[^/]+.)?[^/]+)|(src.queue|src.server)/)
       const url = await aStoreFile(folder, [aLetter()])
-      expect(await redrive([...args, '--store', url], { env })).toMatchObject({ err: '', exit: 0 })
+      const ran = await redrive([...args, '--store', url], { env })
+      expect(ran).toMatchObject({ err: 'commander\n', exit: 0 })
     },
   )
+
+  it.each([
+    [['list'], 'list'],
+    [['--store', 'sqlite:queue', 'stats'], 'stats'],
+    [['note', '--help'], 'note'],
+  ])('loads no other command for %j', async (args, own) => {
+    const env = printLoads(/src.cli.commands.([a-z]+)[.]ts$/)
+    const { err } = await redrive(args, { env, cwd: folder })
+    expect(err.trim().split('\n').at(-1)).toBe(own)
+  })
+
+  it('suggests a command although its subcommand is also the name of one', async () => {
+    const { err, exit } = await redrive(['qeue', 'list'])
+    expect({ err, exit }).toEqual({
+      err: "INVALID_INPUT: unknown command 'qeue'\n  Did you mean queue?\n",
+      exit: 2,
+    })
+  })
 
   it.each([
     ['20.20.2', 2],
@@ -278,6 +305,17 @@ describe('redrive', () => {
     const unread = await redrive(['lst', '--json'])
     expect(JSON.parse(unread.err)).toMatchObject({ error: { code: 'INVALID_INPUT' } })
   })
+
+  it.each([['--json'], ['bulk', '--json'], ['queue', '--jsonl'], ['--jsonl', 'config']])(
+    'prints no help but an error as JSON if the command is missing: %s %s',
+    async (...args) => {
+      const { out, err, exit } = await redrive(args)
+      expect({ out, exit }).toEqual({ out: '', exit: 2 })
+      expect(JSON.parse(err)).toMatchObject({
+        error: { code: 'INVALID_INPUT', message: 'the command is missing' },
+      })
+    },
+  )
 
   it('exits with 0 when its output pipe closes', async () => {
     const url = await aStoreFile(

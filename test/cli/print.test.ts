@@ -8,6 +8,7 @@ import {
   escapeLine,
   formatDuration,
   formatTable,
+  hasColours,
   widthOf,
 } from '../../src/cli/print.ts'
 import { hostileText } from './run-cli.ts'
@@ -29,6 +30,24 @@ describe('escapeLine', () => {
 describe('escapeBlock', () => {
   it('keeps lines and indentation', () => {
     expect(escapeBlock('a\r\n\tb\u001b[1mc')).toBe('a\n  bc')
+  })
+})
+
+describe('hasColours', () => {
+  const terminal = { isTTY: true }
+
+  it.each([
+    [true, terminal, { TERM: 'xterm' }],
+    [true, terminal, { TERM: 'xterm', CI: 'true' }],
+    [true, terminal, { TERM: 'unheard-of' }],
+    [true, terminal, { TERM: 'xterm', NO_COLOR: '' }],
+    [true, {}, { FORCE_COLOR: '1', NO_COLOR: '1' }],
+    [false, terminal, { TERM: 'xterm', NO_COLOR: '1' }],
+    [false, terminal, { TERM: 'xterm', FORCE_COLOR: '0' }],
+    [false, terminal, { TERM: 'dumb' }],
+    [false, {}, { TERM: 'xterm' }],
+  ])('is %o for %o with %o', (expected, stream, env) => {
+    expect(hasColours(stream, env)).toBe(expected)
   })
 })
 

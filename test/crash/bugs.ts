@@ -4,7 +4,7 @@ import type { Change } from '../../src/letter/moves.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import type { ApplyResult, Store } from '../../src/store.ts'
 import type { ViolationKind } from './verify.ts'
-import { overlaid } from './record-store.ts'
+import { override } from './override.ts'
 
 export const bugNames = [
   'settle-without-epoch',
@@ -31,7 +31,7 @@ export const bugs: Record<BugName, Bug> = {
   'settle-without-epoch': {
     shows: ['stale_accepted', 'dup_settle', 'reopened'],
     plant: (store) =>
-      overlaid(store, {
+      override(store, {
         apply: async (changes) => {
           const results: ApplyResult[] = []
           for (const change of changes)
@@ -43,7 +43,7 @@ export const bugs: Record<BugName, Bug> = {
   'two-statement-claim': {
     shows: ['overlap', 'dup_settle', 'stale_accepted', 'reopened'],
     plant: (store) =>
-      overlaid(store, {
+      override(store, {
         claim: async (request) => {
           const ids = (await findDue(store)).slice(0, request.limit)
           if (ids.length === 0) return { letters: [] }
@@ -62,7 +62,7 @@ export const bugs: Record<BugName, Bug> = {
         for (const id of ids) await applyUnguarded(store, id, makeDue)
       }
       const timer = setInterval(() => void rescue().catch(() => {}), 60)
-      return overlaid(store, {
+      return override(store, {
         close: async () => {
           clearInterval(timer)
           await store.close()
@@ -73,7 +73,7 @@ export const bugs: Record<BugName, Bug> = {
   'attempts-on-failure': {
     shows: ['over_attempts', 'count_drift'],
     plant: (store) =>
-      overlaid(store, {
+      override(store, {
         claim: async (request) => {
           const claim = await store.claim(request)
           await store.apply(claim.letters.map(uncountRetry))
@@ -84,7 +84,7 @@ export const bugs: Record<BugName, Bug> = {
   'ack-before-commit': {
     shows: ['lost'],
     plant: (store) =>
-      overlaid(store, {
+      override(store, {
         add: async (letters, capacity) => {
           void sleepBetween(5, 40)
             .then(() => store.add(letters, capacity))

@@ -2,6 +2,7 @@ import { RedriveError } from '../../src/errors.ts'
 import { toMs } from '../../src/letter/time.ts'
 import type { Store } from '../../src/store.ts'
 import { pause } from './child.ts'
+import { override } from './override.ts'
 import { readClocks, type ChangeFact, type Ledger } from './ledger.ts'
 
 export interface RecordingStore {
@@ -61,7 +62,7 @@ export function recordStore(
       }
     },
   }
-  return { store: overlaid(inner, recording), whenQuiet }
+  return { store: override(inner, recording), whenQuiet }
 }
 
 /** Counts the calls in flight, also those of `records`. New calls wait while quiet is requested. */
@@ -95,18 +96,6 @@ function countCalls(store: Store): { inner: Store; whenQuiet: RecordingStore['wh
   }
   const whenQuiet = (act: () => void): Promise<void> => (quiet = runWhenQuiet(quiet, act))
   return { inner: wrapVerbs(store), whenQuiet }
-}
-
-/** A store with some of its methods replaced. */
-export function overlaid(store: Store, verbs: Partial<Store>): Store {
-  return new Proxy(store, {
-    get(target, key) {
-      const own = (verbs as Record<PropertyKey, unknown>)[key]
-      if (own !== undefined) return own
-      const value: unknown = Reflect.get(target, key, target)
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value
-    },
-  })
 }
 
 export function codeOf(error: unknown): string {

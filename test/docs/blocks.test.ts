@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { backend } from '../servers/servers.ts'
+import { examplesFor } from '../../web/src/format/examples.ts'
 import { readBlocks, type Block } from './blocks.ts'
 
 const run = promisify(execFile)
@@ -12,7 +13,12 @@ const root = join(import.meta.dirname, '../..')
 // Inside the package, so that `redrive` resolves by name; hidden, so that no other tool reads it.
 const folder = mkdtempSync(join(root, 'test/.blocks-'))
 
-const blocks = readBlocks('ts')
+/** The examples that the dashboard shows. */
+const examples: Block[] = examplesFor('http://127.0.0.1:7433')
+  .filter(({ language }) => language === 'ts')
+  .map(({ code }, index) => ({ page: 'dashboard', line: 1, number: index + 1, code }))
+
+const blocks = [...readBlocks('ts'), ...examples]
 const nameOf = ({ page, number }: Block): string => `${page} ${number}`
 const fileOf = ({ page, number }: Block): string =>
   join(folder, `${page.replaceAll(/[/.]/g, '-')}-${number}.ts`)
@@ -30,6 +36,14 @@ const notRun = new Map([
   ['docs/guides/foreign-letters.md 2', 'needs a connection of the reader to Redis'],
   ['docs/guides/foreign-letters.md 3', 'needs an instance of pg-boss with a queue of the reader'],
   ['docs/guides/alerts.md 2', 'needs a request with a signature'],
+  ['docs/guides/web-frameworks.md 2', 'needs Express'],
+  ['docs/guides/web-frameworks.md 4', 'needs NestJS'],
+  ['docs/migrating/bullmq.md 1', 'needs a connection of the reader to Redis'],
+  ['docs/migrating/pg-boss.md 1', 'needs an instance of pg-boss with a queue of the reader'],
+  ['docs/migrating/sqs.md 1', 'needs an account at AWS'],
+  ['docs/migrating/rabbitmq.md 1', 'needs a queue of the reader'],
+  ['docs/operating/serverless.md 2', 'needs a running server'],
+  ['dashboard 1', 'needs a running server'],
   ['docs/guides/http-api.md 1', 'needs a running server'],
   ['docs/guides/live-feed.md 1', 'needs a running server'],
   ['docs/guides/pipelines.md 1', 'examples/pipeline.ts is the same program, and is run'],
@@ -63,7 +77,7 @@ const servers: [pattern: RegExp, name: string][] = [
 /** The code with addresses that exist here, or the name of the server that is missing. */
 function localize(code: string): { code: string } | { missing: string } {
   for (const [pattern, name] of servers) {
-    if (!pattern.test(code)) continue
+    if (code.search(pattern) < 0) continue
     const { url, missing } = backend(name as Parameters<typeof backend>[0])
     if (missing) return { missing: name }
     const scheme = /^\/(\w+):/.exec(String(pattern))![1]!
@@ -82,13 +96,17 @@ beforeAll(() => {
     JSON.stringify({
       extends: '../../tsconfig.json',
       compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
-      files: [...blocks.map(fileOf), join(root, 'test/docs/reader.ts')],
+      files: [
+        ...blocks.map(fileOf),
+        join(root, 'test/docs/reader.ts'),
+        join(root, 'test/docs/frameworks.d.ts'),
+      ],
     }),
   )
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe('the code blocks of README.md and docs/', () => {
+describe('the code blocks of README.md, docs/ and the dashboard', () => {
   it('compile as they are, with Redrive imported by its name', { timeout: 600_000 }, async () => {
     const tsc = join(root, 'node_modules/.bin/tsc')
     const args = ['-p', join(folder, 'tsconfig.json'), '--noEmit']

@@ -27,7 +27,8 @@ export function readBlocks(language: string): Block[] {
   return pages.flatMap((page) => blocksOf(page, language))
 }
 
-function blocksOf(page: string, language: string): Block[] {
+/** The blocks of one language in a page. */
+export function blocksOf(page: string, language: string): Block[] {
   const text = readFileSync(join(root, page), 'utf8')
   const fence = /^( *)```(\S*)[^\n]*\n([\s\S]*?)^\1```$/gm
   return [...text.matchAll(fence)]

@@ -324,11 +324,28 @@ describe('the fingerprint rules of a queue', () => {
 })
 
 describe('explainGroup', () => {
+  it('names the rule that decides the category', async () => {
+    const user = { name: 'moved', when: { message: 'moved away' }, category: 'dependency' } as const
+    const { dlq } = await aQueue({ rules: [user] })
+    const refusedLetter = await dlq.enqueue({ type: 'a' }, refused())
+    expect(await dlq.explainGroup(refusedLetter.id)).toMatchObject({
+      category: 'network',
+      rule: 'code:ECONNREFUSED',
+    })
+    const moved = await dlq.enqueue({ type: 'a' }, new Error('the host has moved away'))
+    expect(await dlq.explainGroup(moved.id)).toMatchObject({
+      category: 'dependency',
+      rule: 'user:moved',
+    })
+  })
+
   it('names the frames, or the words that were masked', async () => {
     const { dlq } = await aQueue()
     const failure = cause('order 17 of "ada"')
     const { id, fingerprint } = await dlq.enqueue({ type: 'a' }, failure)
     expect(await dlq.explainGroup(id)).toEqual({
+      category: 'unknown',
+      rule: 'unknown',
       fingerprint,
       group: fingerprint,
       computed: fingerprint,

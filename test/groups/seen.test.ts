@@ -3,6 +3,7 @@ import {
   countFailures,
   facetsOf,
   growthOf,
+  lastDayOf,
   mergeSeen,
   PendingGroup,
   readSeen,
@@ -102,6 +103,15 @@ describe('growthOf', () => {
     expect(growthOf(at(24, 47), nowMs)).toBe(-2)
     expect(growthOf(at(1, 2, 30), nowMs)).toBe(1)
     expect(growthOf(at(48), nowMs)).toBe(0)
+  })
+})
+
+describe('lastDayOf', () => {
+  it('counts the failures of each of the last 24 hours, the oldest first', () => {
+    const at = (...hours: number[]): Seen => seen(...hours.map((h) => ({ deadLetteredAt: ago(h) })))
+    const counts = lastDayOf(at(0, 0, 1, 23, 24), nowMs)
+    expect(counts).toHaveLength(24)
+    expect([counts[0], counts[1], counts[22], counts[23]]).toEqual([1, 0, 1, 2])
   })
 })
 

@@ -153,6 +153,41 @@ describe('the breaker of a loop', () => {
     expect(bench.eventsOf('message-done')).toHaveLength(100)
   })
 
+  it('dead-letters a lone message whose probes keep failing with an unknown error', async () => {
+    const bench = await aLoopOn(30, ({ n }) => {
+      if (n < 100) throw new Error('odd')
+    })
+    await bench.settle()
+    expect(bench.breaker()).toEqual(['open'])
+    await bench.requests.purge()
+    await bench.requests.send({ n: 50 })
+    await bench.clock.advance(2 * hourMs)
+    expect(await bench.counts()).toEqual({ left: 0, dead: 1, done: 0 })
+    expect(bench.runs.filter(({ n }) => n === 50)).toHaveLength(5)
+    await bench.requests.send({ n: 100 })
+    await bench.clock.advance(hourMs)
+    expect(await bench.counts()).toEqual({ left: 0, dead: 1, done: 1 })
+  })
+
+  it('dead-letters none of many messages that fail with an unknown error in an outage', async () => {
+    const bench = await aLoopOn(200, () => {
+      throw new Error('odd')
+    })
+    await bench.clock.advance(24 * hourMs)
+    expect(await bench.counts()).toEqual({ left: 200, dead: 0, done: 0 })
+  })
+
+  it('never dead-letters a lone message of an outage that the classifier knows', async () => {
+    const bench = await aLoopOn(30, () => {
+      throw refused()
+    })
+    await bench.settle()
+    await bench.requests.purge()
+    await bench.requests.send({ n: 50 })
+    await bench.clock.advance(24 * hourMs)
+    expect(await bench.counts()).toEqual({ left: 1, dead: 0, done: 0 })
+  })
+
   const invalid = (): Error => Object.assign(new Error('Unprocessable'), { status: 422 })
   const poison: [string, (order: Order) => void, number][] = [
     [

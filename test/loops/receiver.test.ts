@@ -6,7 +6,7 @@ import { Receiver, type ReceiverOptions } from '../../src/loops/receiver.ts'
 import type { Message } from '../../src/mailbox.ts'
 import { testMailbox } from '../../src/testing/index.ts'
 import { deferred } from '../a-queue.ts'
-import { overlaid } from '../crash/mailbox/overlaid.ts'
+import { override } from '../crash/override.ts'
 import { aLoop, faulty, type LoopBench } from './a-loop.ts'
 
 /** Acknowledges each message, unless the test overrides it. */
@@ -342,7 +342,7 @@ describe('the shutdown of a Receiver', () => {
   it('does not block the next run when a call of this one returns late', async () => {
     const bench = aLoop()
     const late = deferred<Message[]>()
-    const away = overlaid(bench.requests, { receive: () => late.promise })
+    const away = override(bench.requests, { receive: () => late.promise })
     let mailbox = away
     const switched = new Proxy(away, { get: (_, key) => Reflect.get(mailbox, key) as unknown })
     const gate = deferred()
@@ -357,7 +357,7 @@ describe('the shutdown of a Receiver', () => {
     const stopped = receiver.shutdown({ timeoutMs: 0 })
     await bench.clock.advance(1000)
     expect(await stopped).toBe(false)
-    mailbox = overlaid(bench.requests, {})
+    mailbox = override(bench.requests, {})
     void receiver.run()
     for (let n = 0; n < 3; n++) await bench.requests.send({ n })
     await bench.settle()

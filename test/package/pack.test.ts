@@ -8,7 +8,7 @@ const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 
 describe('the package', () => {
-  it('contains the code and the docs, and no build files', async () => {
+  it('contains the code and the built documentation, and no build files', async () => {
     const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
       cwd: root,
     })
@@ -19,18 +19,19 @@ describe('the package', () => {
         'dist/index.js',
         'dist/index.d.ts',
         'dist/cli/main.js',
-        'dist/server/page/index.html',
-        'dist/server/page/page.js',
+        'dist/web/index.html',
+        'dist/docs/index.html',
+        'dist/docs/reference/config.schema.json',
         'README.md',
       ]),
     )
     expect(paths.filter((path) => /\.map$|\.built$|\.tsbuildinfo$/.test(path))).toEqual([])
-    const outside = paths.filter((path) => !/^(dist|docs|ops|proto)\/|^[A-Z]+(\.md)?$/.test(path))
+    const outside = paths.filter((path) => !/^(dist|ops|proto)\/|^[A-Z]+(\.md)?$/.test(path))
     expect(outside).toEqual(['package.json'])
   })
 
   it('is built before it is packed', () => {
-    expect(manifest.scripts.prepack).toBe('node scripts/ready.mjs build')
+    expect(manifest.scripts.prepack).toBe('node scripts/ready.mjs build site')
   })
 
   it('names its repository and its issue tracker', () => {

@@ -4,7 +4,7 @@ import { breakerRule, defaultAlertRules, type AlertRule } from '../../src/policy
 import type {
   Measures,
   QueueMeasures,
-  Standing,
+  RuleState,
   GroupMeasures,
 } from '../../src/policy/alert-measures.ts'
 import { evaluate, type Evaluation, checksOf, maxGroupAlerts } from '../../src/policy/alerts.ts'
@@ -61,11 +61,11 @@ const rate: AlertRule = {
 
 /** Evaluates the rules once a minute and returns each evaluation. */
 function evaluateAll(rules: readonly AlertRule[], given: readonly Given[]): Evaluation[] {
-  let standing: ReadonlyMap<string, Standing> = new Map()
+  let states: ReadonlyMap<string, RuleState> = new Map()
   return given.map((one, index) => {
-    const checks = checksOf(rules, measures(one), standing)
-    const evaluation = evaluate(checks, measures(one), standing, index * 60_000)
-    standing = evaluation.standing
+    const checks = checksOf(rules, measures(one), states)
+    const evaluation = evaluate(checks, measures(one), states, index * 60_000)
+    states = evaluation.states
     return evaluation
   })
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createClient } from '../../src/api/client.ts'
-import { withServerInEachTest, type TestServer } from './a-server.ts'
+import { toTimestamp } from '../../src/letter/time.ts'
+import { readAll, withServerInEachTest, type TestServer } from './a-server.ts'
 
 let server: TestServer
 
@@ -30,6 +31,37 @@ describe('the audit log over HTTP', () => {
     const other = { ...report.head, hash: 'f'.repeat(64) }
     expect(await client.verifyAudit(other)).toMatchObject({ ok: false, firstBad: 2 })
     await expect(client.verifyAudit({ seq: 1 })).rejects.toMatchObject({ problem: { status: 400 } })
+  })
+
+  it('exports the log, and prunes it in the name of the caller', async () => {
+    const client = await server.client({ name: 'bob' })
+    await client.parkLetter({ id: await capture(), note: 'look at this' })
+    const exported = await readAll(client.exportAudit())
+    expect(exported.map(({ seq }) => seq)).toEqual([1, 2, 3, 4])
+    expect(exported.at(-1)).toMatchObject({ actor: 'bob', action: 'park', outcome: 'done' })
+    await server.clock.advance(1)
+    const before = toTimestamp(server.clock.now())
+    await expect(client.pruneAudit({ before, reason: 'old' })).rejects.toMatchObject({
+      problem: { status: 400 },
+    })
+    await server.clock.advance(2 * 86_400_000)
+    expect(await client.pruneAudit({ before, reason: 'old' })).toMatchObject({ removed: 4 })
+    const { items } = await client.listAudit()
+    expect(items[0]).toMatchObject({ actor: 'bob', action: 'audit-prune', reason: 'old' })
+    expect(await client.verifyAudit()).toMatchObject({ ok: true })
+  })
+
+  it('leaves out what people wrote for callers that may not read content', async () => {
+    const client = await server.client({ permissions: ['admin'] })
+    const id = await capture()
+    await server.dlq.park(id, 'card 4111', 'bob')
+    const filter = { queue: 'charge-card', text: '4111' }
+    await server.dlq.clear(filter, { confirm: 0, by: 'bob' })
+    const { items } = await client.listAudit({ actor: 'bob' })
+    expect(items[0]).toMatchObject({ action: 'clear', what: { kind: 'letters', id: '' } })
+    expect(items.at(-1)).toMatchObject({ action: 'park', what: { id }, hidden: true })
+    const exported = await readAll(client.exportAudit())
+    expect(JSON.stringify([items, exported])).not.toContain('4111')
   })
 
   it('has the creation and the revocation of tokens, without their secrets', async () => {

@@ -26,7 +26,7 @@ async function runFile(program: string, file: string, code: string): Promise<voi
   const path = join(folder, file)
   writeFileSync(path, code)
   const REDRIVE_TOKEN = await server.token({ permissions: ['letter:capture'] })
-  const env = { ...process.env, REDRIVE_URL: server.url, REDRIVE_TOKEN }
+  const env = { ...process.env, SERVER_URL: server.url, REDRIVE_TOKEN }
   await run(program, [path], { env })
 }
 
@@ -50,7 +50,7 @@ describe('the clients of the guide', () => {
   it.skipIf(!has('python3', '--version'))('Python stores a failure', async () => {
     const call = `
 import os
-capture(os.environ["REDRIVE_URL"], os.environ["REDRIVE_TOKEN"], "mail", {"to": 1}, ValueError("no"))
+capture(os.environ["SERVER_URL"], os.environ["REDRIVE_TOKEN"], "mail", {"to": 1}, ValueError("no"))
 `
     await runFile('python3', 'capture.py', blockOf('python') + call)
     expect(await stored()).toEqual([{ queue: 'mail', payload: { to: 1 }, message: 'no' }])

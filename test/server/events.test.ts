@@ -169,6 +169,54 @@ describe('GET /api/events', () => {
     await watched.end()
   })
 
+  it('sends new groups, and what people and letters change in them', async () => {
+    await enqueue('old')
+    await server.clock.advance(10_000)
+    const watched = await watch()
+    const mails = await watch({ token: { queues: ['mails'] } })
+    const tenant = await watch({ token: { tenants: ['acme'] } })
+    const changesOf = (events: FeedEvent[]): string[] =>
+      events.flatMap((event) =>
+        event.type === 'group' ? [`${event.group.queue} ${event.change} by ${event.by}`] : [],
+      )
+    const { fingerprint } = await server.dlq.enqueue({ type: 'orders' }, new Error('refused 4111'))
+    await watched.until((events) => changesOf(events).length === 1)
+    await server.dlq.assignGroup(fingerprint, 'mia', 'bob')
+    await watched.until((events) => changesOf(events).length === 2)
+    await server.dlq.resolveGroup(fingerprint, 'mia')
+    await watched.until((events) => changesOf(events).length === 3)
+    await server.dlq.enqueue({ type: 'orders' }, new Error('refused 4111'))
+    await enqueue('mails')
+    await watched.until((events) => changesOf(events).length === 5)
+    expect(changesOf(watched.events).toSorted()).toEqual([
+      'mails new by undefined',
+      'orders assign by mia',
+      'orders new by undefined',
+      'orders regress by letters',
+      'orders resolve by mia',
+    ])
+    const group = { fingerprint, status: 'open', assignee: 'bob', count: 1, queue: 'orders' }
+    expect(watched.events).toContainEqual(
+      expect.objectContaining({
+        type: 'group',
+        change: 'assign',
+        group: expect.objectContaining(group) as unknown,
+      }),
+    )
+    await mails.until((events) => changesOf(events).length === 1)
+    expect(changesOf(mails.events)).toEqual(['mails new by undefined'])
+    expect(changesOf(tenant.events)).toEqual([])
+    for (const one of [watched, mails, tenant]) await one.end()
+  })
+
+  it('sends no title of a group to callers that may not read content', async () => {
+    const watched = await watch({ token: { permissions: ['letter:read'] } })
+    await enqueue()
+    await watched.until(hasType('group'))
+    expect(JSON.stringify(watched.events)).not.toContain('4111')
+    await watched.end()
+  })
+
   it('sends only what is in the scope of the caller', async () => {
     const orders = await watch({ token: { queues: ['orders'] } })
     const acme = await watch({ token: { tenants: ['acme'] } })

@@ -249,6 +249,7 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
   testAlertTarget: { input: () => ({ target: 'team' }), allowed: 404 },
   getHealth: nothing,
   getMetrics: nothing,
+  getMetricsSince: { input: async ({ dlq }) => ({ since: await dlq.metrics() }) },
   scrapeMetrics: nothing,
   getStatistics: nothing,
   getSettings: nothing,
@@ -267,11 +268,28 @@ export const examples: { [N in EndpointName]: Example<InputOf<N>> } = {
 
   listAudit: nothing,
   verifyAudit: nothing,
+  exportAudit: nothing,
+  pruneAudit: {
+    input: ({ clock }) => ({ before: toTimestamp(clock.now() - 2 * 86_400_000), reason: 'old' }),
+  },
+
+  // The server of the examples has no keys: the call passes all checks of the server.
+  rotateKeys: { ...nothing, allowed: 400 },
 
   listWorkers: {
     input: async ({ store, clock }) => {
       const seenAt = new Date(clock.now()).toISOString()
       await store.records.put('worker', 'busy', { queues: [queue], seenAt, sweepMs: 5000 })
+      return {}
+    },
+  },
+  listMailboxes: {
+    input: async ({ store, clock }) => {
+      const seenAt = new Date(clock.now()).toISOString()
+      const counts = { received: 1, processed: 0, failed: 1, dead: 0 }
+      const loop = { name: 'orders', kind: 'main', mailbox: 'orders', broker: 'redis', counts }
+      const report = { queues: [], loops: [loop], seenAt, sweepMs: 5000 }
+      await store.records.put('worker', 'loops', report)
       return {}
     },
   },

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { problemSchema, problemType } from '../../src/api/problem.ts'
+import { problemType } from '../../src/api/problem.ts'
+import { problemSchema } from '../../src/api/schemas/problem.ts'
 import { bodyTimeoutMs } from '../../src/server/limits.ts'
 import { aServer, type TestServer } from './a-server.ts'
 import { sendRaw, type RawResponse } from './send-raw.ts'

@@ -28,6 +28,24 @@ describe('letters over HTTP', () => {
     expect(letter.payload.json).toEqual(payload)
   })
 
+  it('leaves stacks out of a page, also those of causes', async () => {
+    const client = await server.client()
+    const error = new Error('no charge', { cause: new Error('no route') })
+    await server.dlq.enqueue({ type: 'charge-card', payload }, Object.assign(error, { code: 'E1' }))
+    const { items } = await client.listLetters()
+    const causes = [{ name: 'Error', message: 'no route' }]
+    expect(items[0]!.failure).toMatchObject({
+      name: 'Error',
+      message: 'no charge',
+      code: 'E1',
+      causes,
+    })
+    expect(JSON.stringify(items)).not.toContain('"stack"')
+    const letter = await client.getLetter({ id: items[0]!.id })
+    expect(letter.failure.stack).toContain('letters.test.ts')
+    expect(letter.failure.causes[0]!.stack).toContain('letters.test.ts')
+  })
+
   it('filters by lists, metadata and booleans in the query', async () => {
     const client = await server.client()
     const id = await capture('charge-card', { metadata: { region: 'eu', tries: 3 } })

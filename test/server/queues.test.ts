@@ -88,6 +88,23 @@ describe('queues over HTTP', () => {
     expect(names(await scoped.getFlowControl())).not.toContain('send-mail')
   })
 
+  it('returns metrics since an earlier result, and counts by severity and source', async () => {
+    const client = await server.client()
+    await capture('charge-card')
+    const since = await client.getMetrics()
+    await capture('send-mail')
+    expect(await client.getMetricsSince({ since })).toMatchObject({
+      totalEnqueued: 1,
+      enqueuedByType: { 'send-mail': 1 },
+      partial: true,
+    })
+    expect(await client.getStatistics()).not.toHaveProperty('sources')
+    const { sources, severities } = await client.getStatistics({ by: ['source', 'severity'] })
+    expect(sources).toMatchObject({ operation: 2, mailbox: 0 })
+    expect(Object.values(severities!).reduce((sum, count) => sum + count)).toBe(2)
+    expect(await client.getStatistics({ by: 'source' })).not.toHaveProperty('severities')
+  })
+
   it('backtests rules on letters in the scope', async () => {
     await capture('charge-card')
     await capture('send-mail')
@@ -154,6 +171,7 @@ describe('one queue over HTTP', () => {
     const client = await server.client()
     const queue = await client.getQueue({ queue: 'no letters yet' })
     expect(queue).toMatchObject({ count: 0, policy: { maxRetries: 3, replay: 'safe' } })
-    expect(queue.lastHour).toBeNull()
+    const lastHour = async () => (await client.getQueue({ queue: 'no letters yet' })).lastHour
+    await expect.poll(lastHour).toEqual({ captured: 0, resolved: 0, failed: 0 })
   })
 })

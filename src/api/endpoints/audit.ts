@@ -7,8 +7,8 @@ import {
   type AuditEntry,
   type AuditReport,
 } from '../../letter/audit.ts'
-import { endpoint } from '../endpoint.ts'
-import { timestamp } from '../schemas/filter.ts'
+import { endpoint, streamEndpoint } from '../endpoint.ts'
+import { reveal, timestamp } from '../schemas/filter.ts'
 import { anyJson, pageOf } from '../schemas/letter.ts'
 
 const tag = 'Audit'
@@ -17,7 +17,10 @@ const hash = z.string().describe('A SHA-256 in hexadecimal digits.')
 const text = z.string().min(1).max(1000)
 const details = z.record(z.string(), anyJson)
 
-const auditEntry: z.ZodType<AuditEntry> = z.strictObject({
+/** An entry as a caller may see it. */
+export type AuditEntryView = AuditEntry & { hidden?: true }
+
+const auditEntry: z.ZodType<AuditEntryView> = z.strictObject({
   seq,
   id: z.string(),
   at: timestamp,
@@ -35,6 +38,10 @@ const auditEntry: z.ZodType<AuditEntry> = z.strictObject({
   after: details.exactOptional(),
   prevHash: hash,
   hash,
+  hidden: z
+    .literal(true)
+    .exactOptional()
+    .describe('The caller may not read content: reasons, filters and details are left out.'),
 })
 
 const position = z.strictObject({ seq: z.int().nonnegative(), hash })
@@ -69,6 +76,34 @@ export const auditEndpoints = {
       cursor: z.string().max(12).optional().describe('The `cursor` of the page before.'),
     }),
     output: pageOf(auditEntry),
+  }),
+  exportAudit: streamEndpoint({
+    method: 'GET',
+    path: '/api/audit/export',
+    tag,
+    summary: 'Exports the audit log, the oldest entry first.',
+    permission: 'admin',
+    bounds: 'all',
+    input: z.strictObject({
+      reveal: reveal.describe(
+        'True: also what redaction hides, so that the hashes match. It needs the permission payload:reveal, and is audited.',
+      ),
+    }),
+    output: auditEntry,
+    stream: 'lines',
+  }),
+  pruneAudit: endpoint({
+    method: 'POST',
+    path: '/api/audit/prune',
+    tag,
+    summary: 'Removes old entries of the audit log. The rest can still be verified.',
+    permission: 'admin',
+    bounds: 'all',
+    input: z.strictObject({
+      before: timestamp.describe('Entries before this time are removed. At least one day ago.'),
+      reason: text,
+    }),
+    output: z.strictObject({ removed: z.int().nonnegative() }),
   }),
   verifyAudit: endpoint({
     method: 'GET',

@@ -11,7 +11,7 @@ export const eventEndpoints = {
     path: '/api/events',
     tag: 'Events',
     summary:
-      'Sends new letters, changed counts, progress of bulk actions and alerts as they come (Server-Sent Events).',
+      'Sends new letters, changed counts, progress of bulk actions, alerts and changes of groups as they come (Server-Sent Events).',
     permission: 'letter:read',
     bounds: 'filter',
     input: z.strictObject({

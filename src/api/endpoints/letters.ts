@@ -37,6 +37,12 @@ export const letterEndpoints = {
       order: z.enum(orders).optional().describe('Default: newest.'),
       limit: z.int().min(0).max(1000).optional().describe('Default: 50.'),
       cursor: z.string().max(2000).optional().describe('The `cursor` of the page before.'),
+      partial: z
+        .boolean()
+        .optional()
+        .describe(
+          'True: a search that reads many letters ends early. The page then has fewer letters than `limit`, perhaps none, and a `cursor` that continues the search.',
+        ),
     }),
     output: pageOf(summaryView),
   }),

@@ -122,6 +122,18 @@ export const reportEndpoints = {
     input: nothing,
     output: metricsView,
   }),
+  getMetricsSince: endpoint({
+    method: 'POST',
+    path: '/api/metrics',
+    tag,
+    summary: 'Returns counters and averages of what happened after an earlier result.',
+    permission: 'letter:read',
+    bounds: 'all',
+    input: z.strictObject({
+      since: metricsView.describe('A response of GET /api/metrics of the same store.'),
+    }),
+    output: metricsView,
+  }),
   scrapeMetrics: endpoint({
     method: 'GET',
     path: '/metrics',

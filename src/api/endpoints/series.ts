@@ -11,7 +11,7 @@ export const seriesEndpoints = {
     path: '/api/series',
     tag: 'Reports',
     summary:
-      'Returns a metric over time, from samples that servers take every 5 minutes. Samples older than 2 days are 1 hour apart, and are kept for 30 days.',
+      'Returns a metric over time, from samples that servers take every 5 minutes, and the values of now for a step that is not over. Samples older than 2 days are 1 hour apart, and are kept for 30 days.',
     permission: 'letter:read',
     bounds: 'queues',
     input: z.strictObject({

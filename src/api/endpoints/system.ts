@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { endpoint } from '../endpoint.ts'
+import { oneOrMore } from '../schemas/filter.ts'
 import { anyJson } from '../schemas/letter.ts'
 import { pausedQueue, statistics } from '../schemas/statistics.ts'
 
@@ -34,7 +35,11 @@ export const systemEndpoints = {
     summary: 'Returns current counts, and totals since the store was created.',
     permission: 'letter:read',
     bounds: 'all',
-    input: nothing,
+    input: z.strictObject({
+      by: oneOrMore(z.enum(['severity', 'source']))
+        .optional()
+        .describe('Further counts. No store maintains them: every letter may be read.'),
+    }),
     output: statistics,
   }),
   getSettings: endpoint({
@@ -57,7 +62,7 @@ export const systemEndpoints = {
   }),
   listPausedQueues: endpoint({
     method: 'GET',
-    path: '/api/queues/paused',
+    path: '/api/paused-queues',
     tag: 'Queues',
     summary: 'Lists the queues whose letters do not run until a person resumes them.',
     permission: 'letter:read',

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { endpoint } from '../endpoint.ts'
+import { mailboxView } from '../schemas/mailbox.ts'
 import { workerView } from '../schemas/worker.ts'
 
 export const workerEndpoints = {
@@ -13,5 +14,16 @@ export const workerEndpoints = {
     bounds: 'queues',
     input: z.strictObject({}),
     output: z.array(workerView),
+  }),
+  listMailboxes: endpoint({
+    method: 'GET',
+    path: '/api/mailboxes',
+    tag: 'Workers',
+    summary:
+      'Lists the mailboxes that loops of live processes receive from, by name, with these loops.',
+    permission: 'letter:read',
+    bounds: 'all',
+    input: z.strictObject({}),
+    output: z.array(mailboxView),
   }),
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { priorities, states } from '../../letter/letter.ts'
-import { problemSchema } from '../problem.ts'
+import { problemSchema } from './problem.ts'
 import { timestamp } from './filter.ts'
 import { anyJson } from './letter.ts'
 

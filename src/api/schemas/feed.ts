@@ -1,6 +1,9 @@
 import { z } from 'zod'
+import { groupChangeKinds } from '../../letter/group.ts'
 import { states } from '../../letter/letter.ts'
 import { bulkActionView } from './bulk.ts'
+import { timestamp } from './filter.ts'
+import { groupView } from './group.ts'
 import { summaryView } from './letter.ts'
 import { alertView } from './report.ts'
 
@@ -62,6 +65,20 @@ const alertEvent = z
   })
   .describe('An alert was raised or cleared. Not sent to callers that are limited to tenants.')
 
+const groupEvent = z
+  .strictObject({
+    type: z.literal('group'),
+    change: z
+      .enum(['new', ...groupChangeKinds])
+      .describe('`regress` and `limit` are caused by letters, others but `new` by people.'),
+    at: timestamp,
+    by: z.string().exactOptional().describe('Absent: the group is new.'),
+    group: groupView.describe('The group after the change.'),
+  })
+  .describe(
+    'A group is new, or has changed: its status, its assignee, its notes or its members. Of several changes within a second, the last one. Not sent to callers that are limited to tenants.',
+  )
+
 const readyEvent = z
   .strictObject({ type: z.literal('ready') })
   .describe('The current counts, bulk actions and alerts are complete: what follows is new.')
@@ -76,6 +93,7 @@ export const feedEvent = z
     countsEvent,
     bulkEvent,
     alertEvent,
+    groupEvent,
     readyEvent,
     resetEvent,
   ])

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { groupStatuses } from '../../letter/group.ts'
+import { groupChangeKinds, groupStatuses } from '../../letter/group.ts'
 import { categories, states } from '../../letter/letter.ts'
 import { timestamp } from './filter.ts'
 import { contentHidden } from './letter.ts'
@@ -21,6 +21,9 @@ export const groupView = z
     firstSeen: timestamp,
     lastSeen: timestamp,
     growth: z.int().describe('Failures of the last 24 hours, minus those of the 24 hours before.'),
+    trend: z
+      .array(count)
+      .describe('Failures in each of the last 24 clock hours, the oldest first.'),
     sampleId: z.string().describe('Id of the newest letter.'),
     hidden: contentHidden,
   })
@@ -61,17 +64,7 @@ export const groupDetailView = groupView
       z.strictObject({
         at: timestamp,
         by: z.string(),
-        change: z.enum([
-          'resolve',
-          'ignore',
-          'reopen',
-          'regress',
-          'limit',
-          'assign',
-          'note',
-          'merge',
-          'split',
-        ]),
+        change: z.enum(groupChangeKinds),
         from: z.enum(groupStatuses),
         to: z.enum(groupStatuses),
         note: z.string().exactOptional(),
@@ -82,6 +75,8 @@ export const groupDetailView = groupView
 export type GroupDetailView = z.infer<typeof groupDetailView>
 
 export const groupExplanation = z.strictObject({
+  category: z.enum(categories).describe('The category that the failure has by the current rules.'),
+  rule: z.string().describe('The rule that decides the category: `code:ECONNRESET`, `user:NAME`.'),
   fingerprint: z.string().describe('The fingerprint of the letter.'),
   group: z.string().describe('The fingerprint of the group.'),
   computed: z.string().describe('The fingerprint that the failure has by the current rules.'),

@@ -31,10 +31,24 @@ export const letterView = letterSchema
   .meta({ id: 'Letter' })
 export type LetterView = z.infer<typeof letterView>
 
-/** A letter of a list. */
+const failureSummary = letterSchema.shape.failure
+  .omit({ stack: true, causes: true })
+  .extend({
+    get causes() {
+      return z.array(failureSummary)
+    },
+  })
+  .meta({ id: 'FailureSummary' })
+
+/** A letter of a list: without its history, the bytes of its payload and the stacks of failures. */
 export const summaryView = letterSchema
   .omit({ payload: true, history: true })
-  .extend({ payload: payloadFacts, hidden: contentHidden })
+  .extend({
+    failure: failureSummary,
+    firstFailure: failureSummary,
+    payload: payloadFacts,
+    hidden: contentHidden,
+  })
   .meta({ id: 'LetterSummary' })
 export type SummaryView = z.infer<typeof summaryView>
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { categories, priorities, states } from '../../letter/letter.ts'
 import { timestamp } from './filter.ts'
-import { anyJson } from './letter.ts'
+import { anyJson, letterView } from './letter.ts'
 import { pausedQueue } from './statistics.ts'
 
 const count = z.int().nonnegative()
@@ -39,7 +39,9 @@ const queuePolicy = z
     maxRetries: count,
     maxRetriesByCategory: z.partialRecord(z.enum(categories), count),
     retryForMs: ms.exactOptional(),
-    backoff: anyJson.exactOptional().describe('Absent: it depends on the category of a failure.'),
+    backoff: letterView.shape.policy
+      .exactOptional()
+      .describe('Absent: it depends on the category of a failure.'),
     priority: z.enum(priorities),
     timeoutMs: ms,
     retention: z
@@ -59,9 +61,27 @@ const queuePolicy = z
         'When values are hidden. The rules are not shown: they may contain what they hide.',
       ),
     subject: z.string().exactOptional().describe('Where the data subject of a letter is named.'),
-    breaker: anyJson,
-    budget: anyJson.exactOptional(),
-    concurrency: anyJson,
+    breaker: z
+      .union([
+        z.literal(false),
+        z.strictObject({
+          failures: count,
+          share: z.number(),
+          openMs: ms,
+          maxOpenMs: ms,
+          probes: count,
+          successes: count,
+          patienceMs: ms,
+        }),
+      ])
+      .describe('The circuit breaker. False: off.'),
+    budget: z
+      .strictObject({ perSecond: z.number(), burst: z.number().exactOptional() })
+      .exactOptional()
+      .describe('Absent: no rate limit.'),
+    concurrency: z
+      .union([z.literal(false), z.strictObject({ min: count, max: count.exactOptional() })])
+      .describe('Adaptive concurrency. False: off.'),
   })
   .meta({ id: 'QueuePolicy' })
 

@@ -13,6 +13,10 @@ export const callerView = z
     permissions: z.array(z.enum(permissions)),
     queues: z.array(z.string()).exactOptional().describe('Only these queues. Absent: all.'),
     tenants: z.array(z.string()).exactOptional().describe('Only these tenants. Absent: all.'),
+    fullTextSearch: z
+      .literal(true)
+      .exactOptional()
+      .describe('This server has full-text search: `/api/search` answers.'),
     signedInWith: z.enum(signInMethods).describe('How the caller has proved who it is.'),
     expiresAt: timestamp
       .exactOptional()

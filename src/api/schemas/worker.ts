@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { timestamp } from './filter.ts'
+import { loopStatus } from './mailbox.ts'
 import { limiterStatus } from './queue.ts'
 
 const count = z.int().nonnegative()
@@ -25,6 +26,10 @@ export const workerView = z
       .array(limiterStatus)
       .exactOptional()
       .describe('Breakers and limits as the process sees them, at most 200.'),
+    loops: z
+      .array(loopStatus)
+      .exactOptional()
+      .describe('Loops on mailboxes, at most 200. Shown only to callers without a scope.'),
   })
   .meta({ id: 'Worker' })
 export type WorkerView = z.infer<typeof workerView>

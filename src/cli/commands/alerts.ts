@@ -1,22 +1,23 @@
 import type { Command } from 'commander'
 import { toMs } from '../../letter/time.ts'
-import type { AlertDelivery } from '../../observers/alerts/alerts.ts'
+import type { AlertDelivery, TargetTest } from '../../observers/alerts/alerts.ts'
 import type { AlertChange } from '../../observers/alerts/change.ts'
 import type { DeliveryState } from '../../observers/notify/delivery.ts'
 import type { Alert } from '../../policy/alert-rule.ts'
-import { collect, readLimit } from '../filter.ts'
+import { readLimit } from '../filter.ts'
 import { withQueue, type ConfigOptions, type GlobalOptions } from '../open.ts'
 import {
   escapeLine,
   formatRelativeTime,
-  formatTable,
-  lineWidth,
+  formatTimestamp,
   printEither,
-  toJson,
+  printRows,
   type Column,
   type Style,
 } from '../print.ts'
+import { findServer } from '../remote/server.ts'
 import { userName } from '../user-name.ts'
+import { addConfigOptions } from './config.ts'
 
 interface ListOptions extends GlobalOptions {
   limit: string
@@ -56,12 +57,9 @@ export function addAlerts(program: Command): void {
         printEither(options, alert, `${escapeLine(name)} is acknowledged.\n`)
       })
     })
-  alerts
-    .command('test')
+  addConfigOptions(alerts.command('test'))
     .argument('<target>', 'name of the target in notify')
     .description('send a test to a target; exit code 1 if it was not delivered')
-    .option('-c, --config <file>', 'configuration file')
-    .option('--set <key=value>', 'set a value of the configuration; may be repeated', collect)
     .action((name: string, _, self: Command) =>
       testTarget(name, self.optsWithGlobals<ConfigOptions>()),
     )
@@ -75,7 +73,7 @@ function addLists(alerts: Command): void {
       const options = self.optsWithGlobals<GlobalOptions>()
       return withQueue(options, async ({ dlq, clock }) => {
         const raised = await dlq.alerts()
-        print(options, raised, alertColumns(clock.now()), 'No alert is raised.')
+        printRows(options, raised, alertColumns(raised, clock.now()), 'No alert is raised.')
       })
     })
   alerts
@@ -86,7 +84,7 @@ function addLists(alerts: Command): void {
       const options = self.optsWithGlobals<ListOptions>()
       return withQueue(options, async ({ dlq }) => {
         const changes = await dlq.alertHistory(readCount(options))
-        print(options, changes, changeColumns, 'No alert was raised yet.')
+        printRows(options, changes, changeColumns, 'No alert was raised yet.')
       })
     })
   alerts
@@ -97,7 +95,7 @@ function addLists(alerts: Command): void {
       const options = self.optsWithGlobals<ListOptions>()
       return withQueue(options, async ({ dlq }) => {
         const deliveries = await dlq.alertDeliveries(readCount(options))
-        print(options, deliveries, deliveryColumns, 'No notification was sent yet.')
+        printRows(options, deliveries, deliveryColumns, 'No notification was sent yet.')
       })
     })
 }
@@ -109,6 +107,17 @@ function readCount({ limit }: ListOptions): number {
 }
 
 async function testTarget(name: string, options: ConfigOptions): Promise<void> {
+  const server = await findServer(options)
+  const result = server
+    ? await server.client.testAlertTarget({ target: name })
+    : await testConfiguredTarget(name, options)
+  const { sent, kind, answer } = result
+  const text = `${escapeLine(name)} (${kind}): ${sent ? 'sent' : 'not sent'}, ${escapeLine(answer)}\n`
+  printEither(options, result, text)
+  if (!sent) process.exitCode = 1
+}
+
+async function testConfiguredTarget(name: string, options: ConfigOptions): Promise<TargetTest> {
   const [{ loadConfig }, { sourcesOf }, { Alerts }, { memoryStore }, { systemClock: clock }] =
     await Promise.all([
       import('../../config/load.ts'),
@@ -126,40 +135,27 @@ async function testTarget(name: string, options: ConfigOptions): Promise<void> {
     targets,
     baseUrl: queueOptions.baseUrl ?? server.publicUrl,
   })
-  const result = await alerts.test(name)
-  const { sent, kind, answer } = result
-  const text = `${escapeLine(name)} (${kind}): ${sent ? 'sent' : 'not sent'}, ${escapeLine(answer)}\n`
-  printEither(options, result, text)
-  if (!sent) process.exitCode = 1
-}
-
-function print<Row>(
-  { json }: GlobalOptions,
-  rows: readonly Row[],
-  columns: Column<Row>[],
-  none: string,
-): void {
-  if (json) for (const row of rows) process.stdout.write(`${toJson(row)}\n`)
-  else if (rows.length === 0) process.stdout.write(`${none}\n`)
-  else process.stdout.write(`${formatTable(columns, rows, lineWidth()).join('\n')}\n`)
+  return alerts.test(name)
 }
 
 const severityStyle = ({ severity }: Alert): Style => (severity === 'critical' ? 'red' : 'yellow')
 
-function alertColumns(nowMs: number): Column<Alert>[] {
+function alertColumns(alerts: readonly Alert[], nowMs: number): Column<Alert>[] {
+  const acknowledgedBy: Column<Alert> = {
+    title: 'ACKNOWLEDGED BY',
+    cell: ({ acknowledged }) => escapeLine(acknowledged?.by ?? ''),
+  }
   return [
     { title: 'SEVERITY', cell: ({ severity }) => severity, style: severityStyle },
     { title: 'SINCE', cell: ({ raisedAt }) => formatRelativeTime(toMs(raisedAt), nowMs) },
     { title: 'ALERT', cell: ({ name }) => escapeLine(name), minWidth: 12 },
-    { title: 'KNOWN BY', cell: ({ acknowledged }) => escapeLine(acknowledged?.by ?? '') },
+    ...(alerts.some(({ acknowledged }) => acknowledged) ? [acknowledgedBy] : []),
     { title: 'SUMMARY', cell: ({ summary }) => escapeLine(summary), minWidth: 12 },
   ]
 }
 
-const shortTime = (at: string): string => at.slice(0, 19).replace('T', ' ')
-
 const changeColumns: Column<AlertChange>[] = [
-  { title: 'AT', cell: ({ at }) => shortTime(at) },
+  { title: 'AT', cell: ({ at }) => formatTimestamp(at) },
   {
     title: 'STATE',
     cell: ({ state }) => state,
@@ -177,7 +173,7 @@ const deliveryStyle: Record<DeliveryState, Style> = {
 }
 
 const deliveryColumns: Column<AlertDelivery>[] = [
-  { title: 'AT', cell: ({ createdAt }) => shortTime(createdAt) },
+  { title: 'AT', cell: ({ createdAt }) => formatTimestamp(createdAt) },
   { title: 'TARGET', cell: ({ target }) => escapeLine(target), minWidth: 6 },
   { title: 'STATE', cell: ({ state }) => state, style: ({ state }) => deliveryStyle[state] },
   { title: 'TRIES', cell: ({ attempts }) => String(attempts), alignRight: true },

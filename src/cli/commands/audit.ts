@@ -11,11 +11,12 @@ import {
   type AuditReport,
 } from '../../letter/audit.ts'
 import { readLimit, readPastTime } from '../filter.ts'
-import { withQueue, type GlobalOptions } from '../open.ts'
+import { withQueue, withStoreQueue, type GlobalOptions } from '../open.ts'
 import {
   escapeLine,
   formatCount,
   formatTable,
+  formatTimestamp,
   lineWidth,
   paint,
   printEither,
@@ -83,7 +84,7 @@ export function addAudit(program: Command): void {
     .option('--by <name>', 'your name')
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<PruneCommandOptions>()
-      return withQueue(options, async ({ dlq, clock }) => {
+      return withStoreQueue('audit prune', options, async ({ dlq, clock }) => {
         const { reason, by = userName() } = options
         const before = readPastTime('--before', options.before, clock.now())
         const removed = await dlq.pruneAudit({ before, by, ...(reason ? { reason } : {}) })
@@ -157,7 +158,7 @@ function formatEntries(entries: readonly AuditEntry[]): string {
   const lines = formatTable<AuditEntry>(
     [
       { title: 'SEQ', cell: ({ seq }) => String(seq), alignRight: true },
-      { title: 'AT', cell: ({ at }) => at.slice(0, 19).replace('T', ' ') },
+      { title: 'AT', cell: ({ at }) => formatTimestamp(at) },
       { title: 'VIA', cell: ({ via }) => via, optional: true },
       { title: 'ACTOR', cell: ({ actor }) => escapeLine(actor), minWidth: 5 },
       { title: 'ACTION', cell: ({ action, endpoint }) => escapeLine(endpoint ?? action) },
@@ -167,7 +168,8 @@ function formatEntries(entries: readonly AuditEntry[]): string {
         style: ({ outcome }) => outcomeStyle[outcome],
         minWidth: 7,
       },
-      { title: 'WHAT', cell: ({ what }) => escapeLine(`${what.kind} ${what.id}`), minWidth: 16 },
+      // The id of a letter keeps the part that encodes the millisecond.
+      { title: 'WHAT', cell: ({ what }) => escapeLine(`${what.kind} ${what.id}`), minWidth: 22 },
       {
         title: 'REASON',
         cell: ({ reason = '' }) => escapeLine(reason),

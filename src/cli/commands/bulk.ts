@@ -12,7 +12,6 @@ import {
 import type { ResultsQuery } from '../../bulk/bulk.ts'
 import type { PlanOptions, UndoOptions } from '../../bulk/plan-options.ts'
 import { priorities, type Priority } from '../../letter/letter.ts'
-import type { DeadLetterQueue } from '../../queue/queue.ts'
 import {
   formatActions,
   formatDone,
@@ -25,6 +24,7 @@ import { confirmPlan } from '../filter-action.ts'
 import { addFilterOptions, collect, readFilter, readFutureTime, readLimit } from '../filter.ts'
 import type { FilterOptions } from '../filter.ts'
 import { withQueue, type ConfigOptions, type GlobalOptions, type OpenedQueue } from '../open.ts'
+import type { QueueAccess } from '../queue-access.ts'
 import { escapeLine, formatTable, lineWidth, printEither, toJson } from '../print.ts'
 import { userName } from '../user-name.ts'
 import { addConfigOptions } from './config.ts'
@@ -216,7 +216,7 @@ function addRun(
   bulk: Command,
   name: string,
   description: string,
-  start: (dlq: DeadLetterQueue, id: string) => Promise<BulkAction>,
+  start: (dlq: QueueAccess, id: string) => Promise<BulkAction>,
 ): void {
   addConfigOptions(bulk.command(name).argument('<id>', 'id of the action, or its beginning'))
     .description(description)
@@ -237,7 +237,7 @@ function addControl(
   bulk: Command,
   name: string,
   description: string,
-  control: (dlq: DeadLetterQueue, id: string, by: string) => Promise<BulkAction>,
+  control: (dlq: QueueAccess, id: string, by: string) => Promise<BulkAction>,
 ): void {
   bulk
     .command(name)
@@ -344,10 +344,11 @@ function useQueue<T>(options: ConfigOptions, use: (opened: OpenedQueue) => Promi
   return withQueue(options, use, () => replayOptions(options))
 }
 
-/** Finds an action by its id or the beginning of its id. */
-async function resolveAction(dlq: DeadLetterQueue, given: string): Promise<string> {
+/** Finds an action by its id or the beginning of its id, which narrow tables end with dots. */
+async function resolveAction(dlq: QueueAccess, given: string): Promise<string> {
   if (given.length >= 36) return given
-  const found = (await dlq.bulkActions(1000)).filter(({ id }) => id.startsWith(given.toLowerCase()))
+  const start = given.toLowerCase().replace(/(…|\.\.+)$/, '')
+  const found = (await dlq.bulkActions(1000)).filter(({ id }) => id.startsWith(start))
   if (found.length === 1) return found[0]!.id
   if (found.length === 0)
     throw new RedriveError(

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { ConfigOptions } from '../open.ts'
+import type { ConfigOptions, GlobalOptions } from '../open.ts'
 
 const examples = `
 Examples:
@@ -42,5 +42,7 @@ export function addConfig(program: Command): void {
   config
     .command('schema')
     .description('print the JSON Schema of the configuration, for editors')
-    .action(async () => (await import('../check-config.ts')).printSchema())
+    .action(async (_, self: Command) =>
+      (await import('../check-config.ts')).printSchema(self.optsWithGlobals<GlobalOptions>()),
+    )
 }

@@ -1,11 +1,19 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { inspectSpool } from '../../connect/store.ts'
-import type { CopyProgress, CopyReport } from '../../transfer/copy/copy.ts'
+import type { CopyReport } from '../../transfer/copy/copy.ts'
 import { RedriveError } from '../../errors.ts'
 import { states } from '../../letter/letter.ts'
 import { fileOf, nameOf, withStore, type GlobalOptions, type Opened } from '../open.ts'
-import { formatCount, truncate, toJson, escapeLine, lineWidth, formatTable } from '../print.ts'
+import {
+  formatCount,
+  printDocument,
+  truncate,
+  escapeLine,
+  lineWidth,
+  formatTable,
+} from '../print.ts'
+import { refuseServer } from '../remote/server.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 import { listLiveWorkers } from '../../redelivery/live-workers.ts'
@@ -37,6 +45,7 @@ export function addCopy(program: Command): void {
     .addHelpText('after', examples)
     .action((from: string, to: string, _, self: Command) => {
       const options = self.optsWithGlobals<CopyCommandOptions>()
+      if (options.server !== undefined) refuseServer({ server: options.server }, 'copy')
       checkExists(from)
       if (options.verifyOnly) checkExists(to)
       if (nameOf(from) === nameOf(to))
@@ -46,9 +55,10 @@ export function addCopy(program: Command): void {
         )
       // Encrypted letters are copied as they are: the copy needs no keys.
       return withStore(
+        'copy',
         { store: from },
         (source) =>
-          withStore({ store: to }, (target) => runCopy(source, target, options), {
+          withStore('copy', { store: to }, (target) => runCopy(source, target, options), {
             create: true,
             decrypt: false,
           }),
@@ -77,12 +87,12 @@ async function runCopy(source: Opened, target: Opened, options: CopyCommandOptio
       source: names.from,
       clock: source.clock,
       signal: stopping.signal,
-      onProgress: (progress) =>
-        progressOutput?.show(formatProgress(progress), progress.letters / progress.of),
+      onProgress: ({ doing, letters, of }) =>
+        progressOutput?.show({ label: doing, done: letters, total: of }),
       ...(options.verifyOnly ? { verifyOnly: true } : {}),
     })
     progressOutput?.close()
-    if (options.json) process.stdout.write(`${toJson({ ...names, ...report }, 2)}\n`)
+    if (options.json) printDocument(options, { ...names, ...report })
     else process.stdout.write(`${formatSummary(names, report, lineWidth()).join('\n')}\n`)
     if (!report.ok) process.exitCode = report.verdict ? 1 : stoppedExit
   } finally {
@@ -109,11 +119,6 @@ async function checkIdle({ store, url, clock }: Opened): Promise<void> {
       'INVALID_INPUT',
       `letters of ${nameOf(url)} wait in its spool (${path}): run a worker until they are in the store, stop it, and then copy`,
     )
-}
-
-function formatProgress({ doing, letters, of }: CopyProgress): string {
-  const what = doing === 'copy' ? 'copied' : 'compared'
-  return `${letters.toLocaleString('en')} of ${formatCount(of, 'letter')} ${what}`
 }
 
 /** The summary, in lines that fit the terminal. */

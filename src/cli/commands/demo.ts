@@ -3,6 +3,7 @@ import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { demoStore } from '../demo/demo-store.ts'
 import type { GlobalOptions } from '../open.ts'
+import { refuseServer } from '../remote/server.ts'
 
 const examples = `
 Examples:
@@ -18,6 +19,8 @@ export function addDemo(program: Command): void {
     .addHelpText('after', examples)
     .action(async (_, self: Command) => {
       const options = self.optsWithGlobals<GlobalOptions & { seconds?: string }>()
+      // The demo never uses REDRIVE_STORE.
+      if (options.server ?? options.store) refuseServer(options, 'demo')
       const url = options.store ?? demoStore
       const { runDemo } = await import('../demo/demo.ts')
       return runDemo({

@@ -7,7 +7,7 @@ import { hideSecrets, withStore, type GlobalOptions, type Opened } from '../open
 import {
   formatCount,
   formatRelativeTime,
-  toJson,
+  printDocument,
   escapeLine,
   paint,
   formatDuration,
@@ -24,7 +24,8 @@ Examples:
 
 Exits with 0 if the store is healthy, and with 1 if there is a problem (FAIL) or
 a secret of the configuration is missing. Warnings (warn) do not count.
-With --json it prints {"ok", "store", "findings": [{"kind", "what", "text"}]}.`
+With --json it prints {"ok", "store", "findings": [{"kind", "what", "text",
+"fix"}]}.`
 
 interface DoctorOptions extends GlobalOptions {
   quick?: boolean
@@ -34,11 +35,11 @@ interface DoctorOptions extends GlobalOptions {
 /**
  * `warning`: a person may want to act. `problem`: something is broken; the command exits with 1.
  */
-interface Finding {
-  kind: 'ok' | 'warning' | 'problem'
-  what: string
-  text: string
-}
+type Finding = { what: string; text: string } & (
+  | { kind: 'ok'; fix?: never }
+  /** `fix`: what to do about it. */
+  | { kind: 'warning' | 'problem'; fix: string }
+)
 
 export function addDoctor(program: Command): void {
   program
@@ -49,7 +50,7 @@ export function addDoctor(program: Command): void {
     .addHelpText('after', examples)
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<DoctorOptions>()
-      return withStore(options, (opened) => runDoctor(opened, options))
+      return withStore('doctor', options, (opened) => runDoctor(opened, options))
     })
 }
 
@@ -65,13 +66,12 @@ async function runDoctor(opened: Opened, options: DoctorOptions): Promise<void> 
       kind: 'problem',
       what: 'configuration',
       text,
+      fix: 'Correct the configuration, and check it with redrive config check.',
     })),
   ]
   const problems = findings.filter(({ kind }) => kind === 'problem').length
   if (options.json)
-    process.stdout.write(
-      `${toJson({ ok: problems === 0, store: hideSecrets(opened.url), findings }, 2)}\n`,
-    )
+    printDocument(options, { ok: problems === 0, store: hideSecrets(opened.url), findings })
   else printFindings(hideSecrets(opened.url), findings, problems)
   if (problems > 0) process.exitCode = 1
 }
@@ -83,23 +83,33 @@ const marks: Record<Finding['kind'], [mark: string, style: Style]> = {
 }
 
 function printFindings(url: string, findings: readonly Finding[], problems: number): void {
-  const lines = findings.map(({ kind, what, text }) => {
+  const lines = findings.flatMap(({ kind, what, text, fix }) => {
     const [mark, style] = marks[kind]
-    return `${paint(style, mark.padEnd(4))} ${escapeLine(what)}: ${escapeLine(text)}`
+    const line = `${paint(style, mark.padEnd(4))} ${escapeLine(what)}: ${escapeLine(text)}`
+    return fix === undefined ? [line] : [line, `     Fix: ${escapeLine(fix)}`]
   })
   const verdict =
     problems === 0 ? 'The store is healthy.' : `${formatCount(problems, 'problem')} found.`
   process.stdout.write(`${escapeLine(url)}\n${lines.join('\n')}\n${verdict}\n`)
 }
 
+const storeFix =
+  'See the page of this store in docs/operating, and correct the setting or the server.'
+
 async function checkHealth({ store }: Opened): Promise<Finding[]> {
   const { ok, checks, problems } = await store.health()
-  const findings: Finding[] = problems.map((text) => ({ kind: 'problem', what: 'store', text }))
+  const findings: Finding[] = problems.map((text) => ({
+    kind: 'problem',
+    what: 'store',
+    text,
+    fix: storeFix,
+  }))
   if (!ok && findings.length === 0)
     findings.push({
       kind: 'problem',
       what: 'store',
       text: 'reports that it is not healthy, without a reason',
+      fix: storeFix,
     })
   const settings = Object.entries(checks).map(([what, text]): Finding => ({
     kind: 'ok',
@@ -119,13 +129,17 @@ async function checkIndexes(
   const { missing, strays, counts, examples, repaired } = await store.fsck({ repair })
   const wrong = missing + strays + (counts ?? 0)
   if (wrong === 0) return [{ kind: 'ok', what: 'indexes', text: 'agree with the letters' }]
+  const fix = repaired
+    ? 'Nothing is left to do. If it happens again, report it as a bug of Redrive.'
+    : 'Run redrive doctor --repair. Workers may keep running.'
   const summary = `${missing} entries missing, ${strays} stale, ${formatCount(counts ?? 0, 'wrong count')}`
-  const text = repaired ? `${summary}: repaired` : `${summary}: run redrive doctor --repair`
   return [
-    { kind: repaired ? 'warning' : 'problem', what: 'indexes', text },
+    repaired
+      ? { kind: 'warning', what: 'indexes', text: `${summary}: repaired`, fix }
+      : { kind: 'problem', what: 'indexes', text: summary, fix },
     ...examples
       .slice(0, maxExamples)
-      .map((example): Finding => ({ kind: 'warning', what: 'indexes', text: example })),
+      .map((example): Finding => ({ kind: 'warning', what: 'indexes', text: example, fix })),
   ]
 }
 
@@ -141,13 +155,15 @@ async function checkSpool({ url }: Opened): Promise<Finding[]> {
     findings.push({
       kind: 'warning',
       what: 'spool',
-      text: `${formatCount(waiting, 'file')} of ${bytes} bytes in ${path}: the worker that wrote ${waiting === 1 ? 'it' : 'them'}, or the next one to start, adds the letters to the store`,
+      text: `letters wait in ${formatCount(waiting, 'file')} of ${bytes} bytes in ${path}`,
+      fix: 'Start a worker on this machine: it adds the letters to the store.',
     })
   if (setAside > 0)
     findings.push({
       kind: 'warning',
       what: 'spool',
-      text: `${formatCount(setAside, 'file')} set aside in ${path}: inspect and remove ${setAside === 1 ? 'it' : 'them'}`,
+      text: `${formatCount(setAside, 'file')} set aside in ${path}, because they are damaged or were refused`,
+      fix: 'Inspect the files, and remove them.',
     })
   return findings
 }
@@ -168,13 +184,15 @@ async function checkNotifications({ store, clock }: Opened): Promise<Finding[]> 
     findings.push({
       kind: 'warning',
       what: 'notifications',
-      text: `${formatCount(failed.length, 'notification')} failed, the last to ${last.target}: ${last.answer ?? 'no answer'}; run redrive alerts deliveries`,
+      text: `${formatCount(failed.length, 'notification')} failed, the last to ${last.target}: ${last.answer ?? 'no answer'}`,
+      fix: 'Correct the target under notify, and send a test with redrive alerts test.',
     })
   if (late.length > 0)
     findings.push({
       kind: 'warning',
       what: 'notifications',
-      text: `${formatCount(late.length, 'notification')} to ${[...new Set(late.map(({ target }) => target))].join(', ')} ${late.length === 1 ? 'is' : 'are'} late: start redrive work or redrive serve with this target`,
+      text: `${formatCount(late.length, 'notification')} to ${[...new Set(late.map(({ target }) => target))].join(', ')} ${late.length === 1 ? 'is' : 'are'} late`,
+      fix: 'Start redrive work or redrive serve with this target in its configuration.',
     })
   return findings
 }
@@ -192,11 +210,13 @@ async function checkLetters({ store }: Opened): Promise<Finding[]> {
       kind: 'problem' as const,
       what: `letter ${letter.id}`,
       text: `corrupt: ${letter.corrupt}`,
+      fix: `Restore it from a backup, or remove it with redrive remove ${letter.id}.`,
     })),
     ...differences.map(({ what, maintained, counted }) => ({
       kind: 'problem' as const,
       what: `count of ${what}`,
       text: `is ${maintained}, but there are ${counted}`,
+      fix: 'Report it as a bug of Redrive, with the output of this command.',
     })),
     ...(differences.length === 0
       ? [
@@ -238,14 +258,16 @@ async function checkWorkers({ store, clock }: Opened): Promise<Finding[]> {
     findings.push({
       kind: 'warning',
       what: 'leases',
-      text: `${formatCount(lapsed.length, 'lease')} expired over a minute ago, for example of letter ${lapsed[0]!.id}: the next worker takes them over`,
+      text: `${formatCount(lapsed.length, 'lease')} expired over a minute ago, for example of letter ${lapsed[0]!.id}`,
+      fix: 'Start a worker: it takes the letters over.',
     })
   const unhandled = await store.tally('queue', { state: 'parked', reason: 'no-handler' })
   for (const [queue, count] of unhandled)
     findings.push({
       kind: 'warning',
       what: 'no handler',
-      text: `${formatCount(count, 'letter')} of ${queue} ${count === 1 ? 'waits' : 'wait'} for a worker that handles it`,
+      text: `${formatCount(count, 'letter')} of ${queue} ${count === 1 ? 'is' : 'are'} parked, because no worker handles the queue`,
+      fix: `Start a worker with a handler for ${queue}; it runs the letters.`,
     })
   const { items } = await store.find({ state: 'pending', order: 'due', limit: 1 })
   const next = items[0]
@@ -256,7 +278,11 @@ async function checkWorkers({ store, clock }: Opened): Promise<Finding[]> {
     findings.push({
       kind: 'warning',
       what: 'due',
-      text: `letter ${next.id} of ${next.queue} is late by ${formatDuration(lateBy)}: ${workers.length === 0 ? 'start a worker' : 'flow control may hold back its queue, or its workers are busy'}`,
+      text: `letter ${next.id} of ${next.queue} is late by ${formatDuration(lateBy)}`,
+      fix:
+        workers.length === 0
+          ? 'Start a worker: none is running.'
+          : 'See redrive workers: a breaker or a pause may hold back the queue, or all slots are busy.',
     })
   else
     findings.push({

@@ -5,16 +5,18 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { RedriveError } from '../../errors.ts'
 import type { DeadLetter } from '../../letter/letter.ts'
-import { diffPayloads, type PayloadDiff } from '../../letter/payload-diff.ts'
+import type { PayloadDiff } from '../../letter/payload-diff.ts'
 import { decodeText, kindOf } from '../../letter/payload.ts'
 import { askPerson, canAsk, isYes } from '../ask.ts'
 import { resolveId } from '../letter-ids.ts'
-import { withQueue, type GlobalOptions, type OpenedQueue } from '../open.ts'
+import { withQueue, type ConfigOptions, type GlobalOptions, type OpenedQueue } from '../open.ts'
 import { formatDiff } from '../diff-format.ts'
 import { printEither } from '../print.ts'
 import { userName } from '../user-name.ts'
+import { addConfigOptions } from './config.ts'
+import { ruleOptions } from './replay.ts'
 
-interface EditOptions extends GlobalOptions {
+interface EditOptions extends ConfigOptions {
   by?: string
   reason?: string
   file?: string
@@ -28,8 +30,7 @@ Examples:
   redrive undo 01995c3a`
 
 export function addEdit(program: Command): void {
-  program
-    .command('edit')
+  addConfigOptions(program.command('edit'))
     .argument('<id>', 'id, id prefix or source id of a letter')
     .description('edit the payload of a letter, and show what changes')
     .option('--file <file>', 'the new payload, instead of an editor')
@@ -39,32 +40,48 @@ export function addEdit(program: Command): void {
     .addHelpText('after', examples)
     .action((given: string, _, self: Command) => {
       const options = self.optsWithGlobals<EditOptions>()
-      return withQueue(options, (opened) => editLetter(opened, given, options))
+      return withQueue(
+        options,
+        (opened) => editLetter(opened, given, options),
+        () => ruleOptions(options),
+      )
     })
-  program
-    .command('undo')
+  addConfigOptions(program.command('undo'))
     .argument('<id>', 'id, id prefix or source id of a letter')
     .description('undo the newest edit of a letter')
     .option('--by <name>', 'your name')
     .action((given: string, _, self: Command) => {
       const options = self.optsWithGlobals<EditOptions>()
-      return withQueue(options, async ({ dlq, store }) => {
-        const letter = await dlq.undoEdit(await resolveId(store, given), options.by ?? userName())
-        printDone(options, letter, 'edit undone')
-      })
+      return withQueue(
+        options,
+        async ({ dlq, letters }) => {
+          const letter = await dlq.undoEdit(
+            await resolveId(letters, given),
+            options.by ?? userName(),
+          )
+          printDone(options, letter, 'edit undone')
+        },
+        () => ruleOptions(options),
+      )
     })
 }
 
 async function editLetter(
-  { dlq, store }: OpenedQueue,
+  { dlq, letters }: OpenedQueue,
   given: string,
   options: EditOptions,
 ): Promise<void> {
-  const id = await resolveId(store, given)
-  const letter = (await dlq.get(id))!
+  const id = await resolveId(letters, given)
+  const letter = (await letters.getExact(id))!
+  if (letter.payload.redacted && !letters.isLocal && options.file === undefined)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      `the payload of letter ${id} is redacted for your token, and an edit would store the masked values: give the complete payload with --file`,
+    )
   const { contentType } = letter.payload
   const text = options.file === undefined ? openEditor(letter) : readFileSync(options.file, 'utf8')
   const payload = readPayload(text, contentType)
+  const { diffPayloads } = await import('../../letter/payload-diff.ts')
   const diff = diffPayloads(letter.payload, { bytes: Buffer.from(payload), contentType })
   if (isSame(diff)) return void process.stdout.write('Nothing was changed.\n')
   if (!options.json) process.stdout.write(formatDiff(diff))

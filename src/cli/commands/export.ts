@@ -2,15 +2,17 @@ import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import type { Command } from 'commander'
 import { checkOneOf } from '../../check/keys.ts'
+import { systemClock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { states } from '../../letter/letter.ts'
 import type { LetterFilter } from '../../letter/query.ts'
-import type { ExportPosition } from '../../transfer/lines/export.ts'
+import type { ExportOptions, ExportPosition } from '../../transfer/lines/export.ts'
 import { PartFile, readChunks, replaceFile, resolveTarget } from '../files.ts'
 import { addFilterOptions, readFilter, type FilterOptions } from '../filter.ts'
 import { withStore, type GlobalOptions, type Opened } from '../open.ts'
 import { readPages } from '../pages.ts'
 import { formatCount, toJson } from '../print.ts'
+import { findServer, type Server } from '../remote/server.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 
@@ -38,6 +40,7 @@ interface ExportCommandOptions extends GlobalOptions, FilterOptions {
   format: string
   after?: string
   resume?: boolean
+  reveal?: boolean
 }
 
 export function addExport(program: Command): void {
@@ -47,6 +50,7 @@ export function addExport(program: Command): void {
     .argument('[file]', 'the file; default: standard output')
     .option('--format <format>', `format of the file: ${formats.join(' or ')}`, 'lines')
     .option('--after <id>', 'only letters after this one; continues an export')
+    .option('--reveal', 'server: also what redaction hides; the audit log has it')
     .option('--resume', 'continue the unfinished export FILE.part, if there is one')
   addFilterOptions(command)
     .addHelpText('after', examples)
@@ -55,11 +59,11 @@ export function addExport(program: Command): void {
       checkOneOf('format', options.format, formats)
       const target = file === '-' ? undefined : file
       checkOptions(target, options)
-      return withStore(options, (opened) =>
-        options.format === 'operations'
-          ? exportOperations(target, opened, options)
-          : exportLetters(target, opened, options),
-      )
+      if (options.format === 'operations')
+        return withStore('export --format operations', options, (opened) =>
+          exportOperations(target, opened, options),
+        )
+      return withSource(options, (source) => exportLetters(target, source, options))
     })
 }
 
@@ -79,15 +83,75 @@ function checkOptions(
     throw new RedriveError('INVALID_INPUT', '--resume continues where FILE.part ends: omit --after')
 }
 
+/** Where the letters of an export come from. */
+interface LetterSource {
+  /** The number of letters, for the progress. Undefined: unknown. */
+  count: (filter: LetterFilter) => Promise<number | undefined>
+  lines: (
+    filter: LetterFilter,
+    options: ExportOptions,
+    position?: ExportPosition,
+  ) => AsyncIterable<string>
+}
+
+async function withSource(
+  options: ExportCommandOptions,
+  use: (source: LetterSource) => Promise<void>,
+): Promise<void> {
+  const server = await findServer(options)
+  if (server) return use(await serverSource(server, options))
+  const { exportLines } = await import('../../transfer/lines/export.ts')
+  return withStore('export', options, ({ store, clock }) =>
+    use({
+      count: async (filter) => {
+        const counts = await store.tally('state', filter)
+        return [...counts.values()].reduce((sum, count) => sum + count, 0)
+      },
+      lines: (filter, more, position) => exportLines(store, clock, filter, more, position),
+    }),
+  )
+}
+
+async function serverSource(
+  { client }: Server,
+  { resume, reveal }: ExportCommandOptions,
+): Promise<LetterSource> {
+  if (resume)
+    throw new RedriveError(
+      'INVALID_INPUT',
+      '--resume needs the store itself: on a server, use --after with the id of the last letter',
+    )
+  const [{ exportLines, letterStart }, { RemoteLetters }] = await Promise.all([
+    import('../remote/export-lines.ts'),
+    import('../remote/remote-letters.ts'),
+  ])
+  const letters = new RemoteLetters(client)
+  return {
+    count: (filter) => letters.count(filter),
+    async *lines(filter, { after, onProgress }) {
+      const progress = { letters: 0, damaged: 0 }
+      const input = { ...filter, after, ...(reveal ? { reveal } : {}) }
+      for await (const line of exportLines(client, input)) {
+        yield line
+        if (!line.startsWith(letterStart)) continue
+        progress.letters += 1
+        const { letter } = JSON.parse(line) as { letter: { corrupt?: string } }
+        if (letter.corrupt !== undefined) progress.damaged += 1
+        onProgress?.(progress)
+      }
+    },
+  }
+}
+
 async function exportLetters(
   file: string | undefined,
-  opened: Opened,
+  source: LetterSource,
   options: ExportCommandOptions,
 ): Promise<void> {
-  const given = readFilter(options, opened.clock.now())
+  const given = readFilter(options, systemClock.now())
   const filter = { ...given, state: given.state ?? [...states] }
   if (file === undefined) {
-    const { damaged } = await writeLines(opened, filter, options, async (line) => {
+    const { damaged } = await writeLines(source, filter, options, async (line) => {
       if (!process.stdout.write(line)) await once(process.stdout, 'drain')
     })
     if (damaged > 0) process.exitCode = 1
@@ -103,7 +167,7 @@ async function exportLetters(
   try {
     const { signal } = stopping
     const place = { signal, ...(position ? { position } : {}) }
-    const written = await writeLines(opened, filter, options, (line) => part.write(line), place)
+    const written = await writeLines(source, filter, options, (line) => part.write(line), place)
     if (!signal.aborted) {
       part.finish()
       return reportExport(file, written, options)
@@ -155,7 +219,7 @@ async function readPosition(
 
 /** Writes the lines until the end or the signal. Returns the number of letters. */
 async function writeLines(
-  { store, clock }: Opened,
+  source: LetterSource,
   filter: LetterFilter,
   { after, json }: ExportCommandOptions,
   write: (line: string) => void | Promise<void>,
@@ -163,24 +227,18 @@ async function writeLines(
 ): Promise<Written> {
   const written: Written = { letters: position?.letters ?? 0, damaged: 0 }
   if (position?.isFinished) return written
-  const { exportLines } = await import('../../transfer/lines/export.ts')
-  const counts = await store.tally('state', filter)
-  const of = [...counts.values()].reduce((sum, count) => sum + count, 0)
+  const of = (await source.count(filter)) ?? 0
   const isLong = !json && of > 1000
-  const progress = isLong ? createProgressLine(process.stderr, clock) : undefined
+  const progress = isLong ? createProgressLine(process.stderr, systemClock) : undefined
   const options = {
     ...(after === undefined ? {} : { after }),
     onProgress: (now: Written) => {
       Object.assign(written, now)
-      const total = Math.max(of, now.letters)
-      progress?.show(
-        `${now.letters.toLocaleString('en')} of ${formatCount(total, 'letter')} exported`,
-        now.letters / total,
-      )
+      progress?.show({ label: 'export', done: now.letters, total: Math.max(of, now.letters) })
     },
   }
   try {
-    for await (const line of exportLines(store, clock, filter, options, position)) {
+    for await (const line of source.lines(filter, options, position)) {
       if (signal?.aborted) break
       await write(line)
     }

@@ -1,12 +1,19 @@
 import { Option, type Command } from 'commander'
 import { systemClock } from '../../clock/clock.ts'
-import type { Group, GroupDetail, GroupQuery, GroupStatus } from '../../letter/group.ts'
+import type {
+  Group,
+  GroupDetail,
+  GroupExplanation,
+  GroupQuery,
+  GroupStatus,
+} from '../../letter/group.ts'
 import { groupStatuses } from '../../letter/group.ts'
 import { toMs } from '../../letter/time.ts'
-import type { DeadLetterQueue } from '../../queue/queue.ts'
 import { formatCounts } from '../bulk-format.ts'
 import { collect, readFutureTime, readLimit } from '../filter.ts'
+import { resolveId } from '../letter-ids.ts'
 import { withQueue, type GlobalOptions } from '../open.ts'
+import type { QueueAccess } from '../queue-access.ts'
 import {
   escapeLine,
   formatCount,
@@ -16,6 +23,7 @@ import {
   paint,
   printEither,
   toJson,
+  truncate,
   type Style,
 } from '../print.ts'
 import { userName } from '../user-name.ts'
@@ -100,7 +108,7 @@ interface GroupOptions extends GlobalOptions {
 }
 
 type GroupChange = (
-  dlq: DeadLetterQueue,
+  dlq: QueueAccess,
   fingerprint: string,
   by: string,
   options: GroupOptions,
@@ -131,6 +139,17 @@ function addGroup(program: Command): void {
         printEither(options, found, formatGroup(found, clock.now()))
       })
     })
+  group
+    .command('explain')
+    .argument('<id>', 'id, id prefix or source id of a letter')
+    .description('explain why a letter is in its group')
+    .action((given: string, _, self: Command) => {
+      const options = self.optsWithGlobals<GlobalOptions>()
+      return withQueue(options, async ({ dlq, letters }) => {
+        const explanation = await dlq.explainGroup(await resolveId(letters, given))
+        printEither(options, explanation, formatExplanation(explanation))
+      })
+    })
   change(group, 'resolve', 'the cause is fixed', (dlq, fingerprint, by, { inVersion }) =>
     dlq.resolveGroup(fingerprint, by, inVersion === undefined ? {} : { inVersion }),
   ).option('--in-version <version>', 'the version of the application with the fix')
@@ -159,6 +178,22 @@ function addGroup(program: Command): void {
   change(group, 'split', 'undo the merge of a fingerprint', (dlq, fingerprint, by) =>
     dlq.splitGroup(fingerprint, by),
   )
+}
+
+function formatExplanation(explanation: GroupExplanation): string {
+  const { category, rule, group, computed, fingerprint, parts, frames, masked } = explanation
+  const lines = [
+    `category ${category}, by the rule ${escapeLine(rule)}`,
+    `group ${escapeLine(group)}`,
+    ...(group === fingerprint ? [] : [`merged from ${escapeLine(fingerprint)}`]),
+    ...(computed === fingerprint ? [] : [`by the current rules: ${escapeLine(computed)}`]),
+    ...parts.map(({ part, value }) => `${escapeLine(part)}: ${escapeLine(value)}`),
+    ...frames.map(({ frame, used }) =>
+      paint(used ? undefined : 'dim', `${used ? 'frame' : 'ignored frame'}: ${escapeLine(frame)}`),
+    ),
+    ...(masked.length > 0 ? [`masked words: ${masked.map(escapeLine).join(', ')}`] : []),
+  ]
+  return `${lines.map((line) => truncate(line, lineWidth())).join('\n')}\n`
 }
 
 function change(group: Command, name: string, description: string, act: GroupChange): Command {

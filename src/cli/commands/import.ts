@@ -3,11 +3,17 @@ import type { Command } from 'commander'
 import { checkOneOf } from '../../check/keys.ts'
 import { systemClock } from '../../clock/clock.ts'
 import type { Store } from '../../store.ts'
-import type { LetterImportReport } from '../../transfer/lines/import.ts'
+import type {
+  ImportProgress,
+  LetterImportOptions,
+  LetterImportReport,
+  OpenedImport,
+} from '../../transfer/lines/import.ts'
 import type { ImportReport } from '../../transfer/operation-file/import.ts'
 import { readChunks } from '../files.ts'
 import { withStore, type GlobalOptions } from '../open.ts'
 import { formatCount, toJson, escapeLine } from '../print.ts'
+import { findServer, type Server } from '../remote/server.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 import { formats } from './export.ts'
@@ -80,15 +86,20 @@ async function importLetters(
   const progress = options.json ? undefined : createProgressLine(process.stderr, systemClock)
   const stopping = stopOnSignal()
   try {
-    const opened = await openImport(chunks, {
+    const server = options.verifyOnly ? undefined : await findServer(options)
+    const settings = {
       skipDamaged: options.skipDamaged === true,
       signal: stopping.signal,
-      onProgress: ({ letters, bytes }) =>
-        progress?.show(`${formatCount(letters, 'letter')} read`, size > 0 ? bytes / size : 0),
-    })
-    const report = options.verifyOnly
-      ? await opened.into()
-      : await importInto(options, 'letters', (store) => opened.into(store))
+      onProgress: ({ letters, bytes }: ImportProgress) =>
+        progress?.show({
+          label: 'import',
+          done: letters,
+          ...(size > 0 ? { share: bytes / size } : {}),
+        }),
+    }
+    const report = server
+      ? await sendLetters(server, chunks, settings)
+      : await readLetters(await openImport(chunks, settings), options)
     progress?.close()
     printLetterReport(report, options)
     if (stopping.signal.aborted && !report.complete) process.exitCode = stoppedExit
@@ -96,6 +107,40 @@ async function importLetters(
     stopping.end()
     progress?.close()
   }
+}
+
+function readLetters(
+  opened: OpenedImport,
+  options: ImportCommandOptions,
+): Promise<LetterImportReport> {
+  if (options.verifyOnly) return opened.into()
+  return importInto(options, 'letters', (store) => opened.into(store))
+}
+
+const maxLineBytes = 2 ** 28
+
+/** Sends the lines to a server, which checks and stores them. */
+async function sendLetters(
+  { client }: Server,
+  chunks: Input['chunks'],
+  {
+    skipDamaged,
+    signal,
+    onProgress,
+  }: Pick<LetterImportOptions, 'signal' | 'onProgress'> & {
+    skipDamaged: boolean
+  },
+): Promise<LetterImportReport> {
+  const { splitLines } = await import('../../transfer/lines/split.ts')
+  async function* lines(): AsyncGenerator<string> {
+    let bytes = 0
+    for await (const line of splitLines(chunks, maxLineBytes)) {
+      bytes += line.size
+      onProgress?.({ letters: Math.max(0, line.number - 1), bytes })
+      yield (line.bytes ?? Buffer.from('\n')).toString()
+    }
+  }
+  return client.importLetters({ skipDamaged }, { lines: lines(), ...(signal ? { signal } : {}) })
 }
 
 function printLetterReport(report: LetterImportReport, options: ImportCommandOptions): void {
@@ -147,6 +192,7 @@ async function importInto<R extends { added: number }>(
   const { AuditLog } = await import('../../admin/audit/audit-log.ts')
   const act = { action: 'import', what: { kind: 'store', id } } as const
   return withStore(
+    'import --format operations',
     options,
     ({ store, clock }) =>
       new AuditLog({ store, clock }).act(act, async (describe) => {

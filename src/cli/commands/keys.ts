@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { KeyRotation, KeyUse } from '../../store.ts'
-import { withQueue, type GlobalOptions } from '../open.ts'
+import { withStoreQueue, type GlobalOptions } from '../open.ts'
 import { printEither } from '../print.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { stopOnSignal, stoppedExit } from '../stop-on-signal.ts'
@@ -23,7 +23,7 @@ export function addKeys(program: Command): void {
     .description('count the letters that use each key')
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<GlobalOptions>()
-      return withQueue(options, async ({ dlq }) => {
+      return withStoreQueue('keys', options, async ({ dlq }) => {
         const use = await dlq.keyUse()
         printEither(options, use, formatUse(use))
       })
@@ -35,13 +35,13 @@ export function addKeys(program: Command): void {
 }
 
 async function rotate(options: GlobalOptions): Promise<void> {
-  await withQueue(options, async ({ dlq, clock }) => {
+  await withStoreQueue('keys', options, async ({ dlq, clock }) => {
     const progressLine = options.json ? undefined : createProgressLine(process.stderr, clock)
     const stopping = stopOnSignal()
     try {
       const rotation = await dlq.rotateKeys({
         signal: stopping.signal,
-        onProgress: (progress) => progressLine?.show(formatRotation(progress), 0),
+        onProgress: (progress) => progressLine?.show({ label: 'rotate', done: progress.checked }),
       })
       progressLine?.close()
       printEither(options, rotation, `${formatRotation(rotation)}.\n${adviceFor(rotation)}`)

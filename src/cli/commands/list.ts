@@ -2,10 +2,10 @@ import type { Command } from 'commander'
 import { RedriveError } from '../../errors.ts'
 import type { LetterSummary } from '../../letter/letter.ts'
 import { maxLimit, orders, type LetterFilter, type LetterQuery } from '../../letter/query.ts'
-import type { Store } from '../../store.ts'
 import { addFilterOptions, readFilter, readLimit, type FilterOptions } from '../filter.ts'
 import { shortIds } from '../letter-ids.ts'
-import { withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { withLetters, type GlobalOptions, type OpenedLetters } from '../open.ts'
+import type { LetterReader } from '../queue-access.ts'
 import {
   formatCount,
   toJson,
@@ -48,11 +48,11 @@ export function addList(program: Command): void {
     .addHelpText('after', examples)
     .action((_, self: Command) => {
       const options = self.optsWithGlobals<ListOptions>()
-      return withStore(options, (opened) => listLetters(opened, options))
+      return withLetters(options, (opened) => listLetters(opened, options))
     })
 }
 
-async function listLetters(opened: Opened, options: ListOptions): Promise<void> {
+async function listLetters(opened: OpenedLetters, options: ListOptions): Promise<void> {
   const filter = readFilter(options, opened.clock.now())
   const order = orders.find((known) => known === options.order)
   if (!order)
@@ -69,7 +69,7 @@ async function listLetters(opened: Opened, options: ListOptions): Promise<void> 
   }
   let printed = 0
   for (;;) {
-    const { items, cursor } = await opened.store.find(query)
+    const { items, cursor } = await opened.letters.find(query)
     if (options.json)
       for (const letter of items) process.stdout.write(`${toJson(putKeysFirst(letter))}\n`)
     else if (items.length > 0) await printTable(opened, items, printed === 0)
@@ -78,22 +78,26 @@ async function listLetters(opened: Opened, options: ListOptions): Promise<void> 
     else
       return options.json
         ? printCursor(cursor)
-        : printSummary(opened.store, filter, printed, cursor)
+        : printSummary(opened.letters, filter, printed, cursor)
   }
 }
 
 async function printTable(
-  { store, clock }: Opened,
+  { letters: reader, clock }: OpenedLetters,
   letters: LetterSummary[],
   first: boolean,
 ): Promise<void> {
   const ids = letters.map(({ id }) => id)
-  const shorten = await shortIds(store, ids)
-  const lines = formatTable(createColumns(shorten, clock.now()), letters, lineWidth())
+  const shorten = await shortIds(reader, ids)
+  const lines = formatTable(letterColumns(shorten, clock.now()), letters, lineWidth())
   process.stdout.write(`${(first ? lines : lines.slice(1)).join('\n')}\n`)
 }
 
-function createColumns(shorten: (id: string) => string, nowMs: number): Column<LetterSummary>[] {
+/** The columns of a list of letters. */
+export function letterColumns(
+  shorten: (id: string) => string,
+  nowMs: number,
+): Column<LetterSummary>[] {
   return [
     { title: 'ID', cell: ({ id }) => shorten(id) },
     { title: 'QUEUE', cell: ({ queue }) => escapeLine(queue), minWidth: 10 },
@@ -125,11 +129,8 @@ function printCursor(cursor: string | undefined): void {
   if (cursor !== undefined) process.stderr.write(`--cursor ${cursor}\n`)
 }
 
-/** Filter keys with maintained counts: their tally costs the same for any number of letters. */
-const countedKeys = new Set(['queue', 'state', 'category', 'priority'])
-
 async function printSummary(
-  store: Store,
+  reader: LetterReader,
   filter: LetterFilter,
   printed: number,
   cursor: string | undefined,
@@ -139,11 +140,7 @@ async function printSummary(
     return void process.stdout.write(filtered ? 'No letter matches.\n' : 'No letters.\n')
   if (cursor === undefined)
     return void process.stdout.write(paint('dim', `${formatCount(printed, 'letter')}.`) + '\n')
-  const counts = Object.keys(filter).every((key) => countedKeys.has(key))
-    ? await store.tally('state', filter)
-    : undefined
-  const all = counts
-    ? ` of ${[...counts.values()].reduce((sum, count) => sum + count, 0).toLocaleString('en')}`
-    : ''
+  const count = await reader.count(filter)
+  const all = count === undefined ? '' : ` of ${count.toLocaleString('en')}`
   process.stdout.write(paint('dim', `${printed}${all} letters. More with --limit or --all.`) + '\n')
 }

@@ -13,8 +13,12 @@ export function addNote(program: Command): void {
     .option('--by <name>', 'your name')
     .action((given: string, text: string, _, self: Command) => {
       const options = self.optsWithGlobals<GlobalOptions & { by?: string }>()
-      return withQueue(options, async ({ dlq, store }) => {
-        const letter = await dlq.note(await resolveId(store, given), text, options.by ?? userName())
+      return withQueue(options, async ({ dlq, letters }) => {
+        const letter = await dlq.note(
+          await resolveId(letters, given),
+          text,
+          options.by ?? userName(),
+        )
         printEither(options, { id: letter.id, ok: true }, `${letter.id}  noted\n`)
       })
     })

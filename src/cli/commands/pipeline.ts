@@ -11,13 +11,13 @@ import { loadWithKafka, openPipeline, type GraphSource } from '../open-pipeline.
 import {
   formatCount,
   truncate,
-  toJson,
+  printDocument,
   escapeLine,
   lineWidth,
   formatDuration,
   formatTable,
 } from '../print.ts'
-import { createProgressLine } from '../progress-line.ts'
+import { createProgressLine, type Progress } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 
 const replayExamples = `
@@ -112,11 +112,11 @@ async function runReplay(name: string, options: ReplayCommandOptions): Promise<v
       signal: stopping.signal,
       onProgress: (report) => {
         worked = true
-        progressOutput?.show(formatProgress(report), shareDone(report))
+        progressOutput?.show(toProgress(report))
       },
     })
     progressOutput?.close()
-    if (options.json) process.stdout.write(`${toJson(report, 2)}\n`)
+    if (options.json) printDocument(options, report)
     else
       process.stdout.write(`${formatSummary(settings, report, lineWidth(), worked).join('\n')}\n`)
     if (!report.done) process.exitCode = stoppedExit
@@ -131,9 +131,15 @@ function graphSource({ config: file, kafka }: PipelineOptions): GraphSource {
   return { option: '--config', file, kafka }
 }
 
-function formatProgress({ sent, quarantined, passed, left, dryRun }: ReplayReport): string {
-  const read = sent + quarantined + passed + left
-  return `${formatCount(read, 'dead record')} read, ${sent.toLocaleString('en')}${dryRun ? ' would be' : ''} sent`
+function toProgress(report: ReplayReport): Progress {
+  const { sent, quarantined, passed, left } = report
+  const done = sent + quarantined + passed + left
+  return {
+    label: 'replay',
+    done,
+    share: shareDone(report),
+    note: `${sent.toLocaleString('en')} sent`,
+  }
 }
 
 function shareDone({ positions, ends }: ReplayReport): number {
@@ -179,7 +185,8 @@ async function printStatus(options: PipelineOptions): Promise<void> {
   const pipeline = await openPipeline(graphSource(options))
   try {
     const rows = await pipeline.status()
-    if (options.json) process.stdout.write(`${toJson(rows, 2)}\n`)
+    if (options.jsonl) for (const row of rows) printDocument(options, row)
+    else if (options.json) printDocument(options, rows)
     else process.stdout.write(`${formatStatus(rows, systemClock.now(), lineWidth()).join('\n')}\n`)
   } finally {
     await pipeline.close()

@@ -1,15 +1,13 @@
 import type { Command } from 'commander'
+import type { QueueSummary } from '../../admin/queue-list.ts'
+import type { State } from '../../letter/letter.ts'
+import { maxLimit } from '../../letter/query.ts'
 import type { PausedQueue } from '../../letter/paused-queue.ts'
 import { toMs } from '../../letter/time.ts'
+import { stateStyle } from '../letter-format.ts'
 import { withQueue, type GlobalOptions } from '../open.ts'
-import {
-  escapeLine,
-  formatRelativeTime,
-  formatTable,
-  lineWidth,
-  printEither,
-  toJson,
-} from '../print.ts'
+import { readPages } from '../pages.ts'
+import { escapeLine, formatRelativeTime, printEither, printRows, type Column } from '../print.ts'
 import { userName } from '../user-name.ts'
 
 interface QueueCommandOptions extends GlobalOptions {
@@ -19,6 +17,7 @@ interface QueueCommandOptions extends GlobalOptions {
 
 const examples = `
 Examples:
+  redrive queue list
   redrive queue pause charge-card --reason "the gateway is down"
   redrive queue paused
   redrive queue resume charge-card
@@ -28,8 +27,20 @@ Letters of a paused queue are stored, but no worker runs them.`
 export function addQueue(program: Command): void {
   const queue = program
     .command('queue')
-    .description('pause and resume queues')
+    .description('list, pause and resume queues')
     .addHelpText('after', examples)
+  queue
+    .command('list')
+    .description('list queues with their counts')
+    .action((_, self: Command) => {
+      const options = self.optsWithGlobals<GlobalOptions>()
+      return withQueue(options, async ({ dlq, clock }) => {
+        const queues: QueueSummary[] = []
+        for await (const page of readPages((from) => dlq.queues({ limit: maxLimit, ...from })))
+          queues.push(...page)
+        printRows(options, queues, queueColumns(clock.now()), 'No queues.')
+      })
+    })
   queue
     .command('pause')
     .argument('<queue>', 'name of the queue')
@@ -63,23 +74,41 @@ export function addQueue(program: Command): void {
       const options = self.optsWithGlobals<GlobalOptions>()
       return withQueue(options, async ({ dlq, clock }) => {
         const paused = await dlq.pausedQueues()
-        if (options.json) for (const one of paused) process.stdout.write(`${toJson(one)}\n`)
-        else process.stdout.write(formatPaused(paused, clock.now()))
+        printRows(options, paused, pausedColumns(clock.now()), 'No queue is paused.')
       })
     })
 }
 
-function formatPaused(paused: readonly PausedQueue[], nowMs: number): string {
-  if (paused.length === 0) return 'No queue is paused.\n'
-  const lines = formatTable<PausedQueue>(
-    [
-      { title: 'QUEUE', cell: ({ queue }) => escapeLine(queue), minWidth: 10 },
-      { title: 'SINCE', cell: ({ at }) => formatRelativeTime(toMs(at), nowMs) },
-      { title: 'BY', cell: ({ by }) => escapeLine(by), minWidth: 4 },
-      { title: 'REASON', cell: ({ reason }) => escapeLine(reason), minWidth: 10 },
-    ],
-    paused,
-    lineWidth(),
-  )
-  return `${lines.join('\n')}\n`
+function queueColumns(nowMs: number): Column<QueueSummary>[] {
+  const count = (state: State): Column<QueueSummary> => ({
+    title: state.toUpperCase(),
+    cell: ({ states: counts }) => counts[state].toLocaleString('en'),
+    style: ({ states: counts }) => (counts[state] > 0 ? stateStyle[state] : 'dim'),
+    alignRight: true,
+  })
+  return [
+    { title: 'QUEUE', cell: ({ queue }) => escapeLine(queue), minWidth: 8 },
+    ...(['pending', 'exhausted', 'parked', 'resolved'] as const).map(count),
+    {
+      title: 'OLDEST',
+      cell: ({ oldest }) => (oldest ? formatRelativeTime(toMs(oldest.at), nowMs) : ''),
+      alignRight: true,
+      optional: true,
+    },
+    {
+      title: 'PAUSED BY',
+      cell: ({ paused }) => escapeLine(paused?.by ?? ''),
+      style: ({ paused }) => (paused ? 'yellow' : undefined),
+      minWidth: 9,
+    },
+  ]
+}
+
+function pausedColumns(nowMs: number): Column<PausedQueue>[] {
+  return [
+    { title: 'QUEUE', cell: ({ queue }) => escapeLine(queue), minWidth: 10 },
+    { title: 'SINCE', cell: ({ at }) => formatRelativeTime(toMs(at), nowMs) },
+    { title: 'BY', cell: ({ by }) => escapeLine(by), minWidth: 4 },
+    { title: 'REASON', cell: ({ reason }) => escapeLine(reason), minWidth: 10 },
+  ]
 }

@@ -45,9 +45,15 @@ export async function replayOptions(options: ConfigOptions): Promise<QueueOption
   }
 }
 
-/** The rules for edits, replays, retries and approvals of the configuration. */
+/** The rules of the configuration for edits, replays, retries, approvals and redaction. */
 export async function ruleOptions(options: ConfigOptions): Promise<QueueOptions> {
   return rulesOf(await readConfigured(options))
+}
+
+/** The full-text search of the configuration. */
+export async function searchOptions(options: ConfigOptions): Promise<QueueOptions> {
+  const { search } = await readConfigured(options)
+  return search === undefined ? {} : { search }
 }
 
 async function readConfigured(options: ConfigOptions): Promise<QueueOptions> {
@@ -79,6 +85,14 @@ function repairRulesOf({
   replay,
   confirmReplayMs,
   requireFix,
+  redact,
 }: QueuePolicy): QueuePolicy {
-  return withoutUndefined({ lockedHeaders, payloadSchema, replay, confirmReplayMs, requireFix })
+  return withoutUndefined({
+    lockedHeaders,
+    payloadSchema,
+    replay,
+    confirmReplayMs,
+    requireFix,
+    redact,
+  })
 }

@@ -4,7 +4,7 @@ import { systemClock } from '../../clock/clock.ts'
 import type { State } from '../../letter/letter.ts'
 import { addLetterAction } from '../letter-action.ts'
 import { readFutureTime } from '../filter.ts'
-import { describeMissingWorkers } from '../live-workers.ts'
+import { describeMissingWorkers } from '../missing-workers.ts'
 import { addConfigOptions } from './config.ts'
 import { ruleOptions } from './replay.ts'
 

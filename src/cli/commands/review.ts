@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander'
 import type { ReviewInput } from '../../admin/action-input.ts'
 import { addLetterAction } from '../letter-action.ts'
-import { describeMissingWorkers } from '../live-workers.ts'
+import { describeMissingWorkers } from '../missing-workers.ts'
 
 const decisions: ReviewInput['decision'][] = ['requeue', 'resolve', 'discard']
 

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { demoStore } from '../demo/demo-store.ts'
 import { addConfigOptions } from './config.ts'
 
 const examples = `
@@ -7,7 +8,7 @@ Examples:
   redrive serve --store postgres://db/app      several servers may share a store
   redrive serve --host 0.0.0.0 --port 80       needs a token: redrive tokens create
   redrive serve --pipeline graph.yaml          replays dead records of a pipeline
-  redrive serve --demo                         with failing traffic to look at
+  redrive serve --demo                         with generated failures, to try it out
 
 Serves the admin API, and redelivers the letters of the queues that have a
 handler in the configuration. Without tokens in the store it listens on the
@@ -22,14 +23,14 @@ export function addServe(program: Command): void {
     .option('--port <number>', 'the port to listen on; default: 7400; 0: any free port')
     .option(
       '--pipeline <file>',
-      'YAML file with the graphs whose dead records are measured and replayed',
+      'YAML file with pipeline graphs: serves metrics and replay of their dead records',
     )
     .option('--kafka <url>', 'URL of the Kafka of the pipeline, if its file does not have it')
     .option(
       '--stop-delay <duration>',
-      'after SIGTERM, serve so long while /readyz says 503; default: 0s',
+      'after a signal, keep serving for this long, with /readyz at 503; default: 0s',
     )
-    .option('--demo', 'make failing calls on a store of its own, to look at')
+    .option('--demo', `generate failing traffic, in ${demoStore} unless --store is given`)
     .addHelpText('after', examples)
     .action(async (_, self: Command) => {
       const { serve } = await import('../serve.ts')

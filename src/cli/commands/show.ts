@@ -14,12 +14,13 @@ import { confirmedAt } from '../../letter/replay-confirmation.ts'
 import { toMs } from '../../letter/time.ts'
 import { formatAsTest } from '../letter-as-test.ts'
 import { resolveId } from '../letter-ids.ts'
-import { withStore, type GlobalOptions, type Opened } from '../open.ts'
+import { withLetters, type GlobalOptions, type OpenedLetters } from '../open.ts'
 import {
   escapeBlock,
   formatCount,
   truncate,
   formatRelativeTime,
+  formatTimestamp,
   toJson,
   escapeLine,
   lineWidth,
@@ -45,20 +46,26 @@ export function addShow(program: Command): void {
     .description('show letters in full: failure, payload, history')
     .argument('<ids...>', 'ids, id prefixes or source ids')
     .option('--max-payload <chars>', 'maximum number of characters of the payload', '4000')
+    .option('--reveal', 'server: also what redaction hides; the audit log has it')
     .option('--as-test', 'print a vitest file with the payload, headers and failure')
     .addHelpText('after', examples)
     .action((ids: string[], _, self: Command) => {
       const options = self.optsWithGlobals<ShowOptions>()
-      return withStore(options, (opened) => showLetters(opened, ids, options))
+      return withLetters(options, (opened) => showLetters(opened, ids, options))
     })
 }
 
 interface ShowOptions extends GlobalOptions {
   maxPayload: string
   asTest?: boolean
+  reveal?: boolean
 }
 
-async function showLetters(opened: Opened, ids: string[], options: ShowOptions): Promise<void> {
+async function showLetters(
+  opened: OpenedLetters,
+  ids: string[],
+  options: ShowOptions,
+): Promise<void> {
   if (options.asTest && (ids.length > 1 || options.json))
     throw new RedriveError('INVALID_INPUT', '--as-test prints one letter, without --json')
   const maxChars = Number(options.maxPayload)
@@ -68,7 +75,7 @@ async function showLetters(opened: Opened, ids: string[], options: ShowOptions):
       `--max-payload must be a number of characters, got "${options.maxPayload}"`,
     )
   for (const [index, given] of ids.entries()) {
-    const [letter] = await opened.store.get([await resolveId(opened.store, given)])
+    const letter = await opened.letters.get(await resolveId(opened.letters, given))
     if (!letter)
       throw new RedriveError('LETTER_NOT_FOUND', `letter ${given} does not exist: it was removed`)
     const separator = index === 0 || options.json ? '' : '\n'
@@ -78,7 +85,7 @@ async function showLetters(opened: Opened, ids: string[], options: ShowOptions):
 
 function format(
   letter: DeadLetter,
-  { clock }: Opened,
+  { clock }: OpenedLetters,
   maxChars: number,
   options: ShowOptions,
 ): string {
@@ -258,8 +265,7 @@ function formatEntry({ at, action, from, to, actor, failure, note }: HistoryEntr
   const details = [note, failure && `${failure.name}: ${failure.message}`].filter(
     (part) => part !== undefined,
   )
-  const time = at.slice(0, 19).replace('T', ' ')
-  const entry = `  ${time}  ${action.padEnd(10)} ${move.padEnd(20)} ${escapeLine(actor)}`
+  const entry = `  ${formatTimestamp(at)}  ${action.padEnd(10)} ${move.padEnd(20)} ${escapeLine(actor)}`
   return [entry, ...details.map((text) => `      ${escapeLine(text)}`)]
 }
 

@@ -3,9 +3,9 @@ import { sleep } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { states, type State } from '../../letter/letter.ts'
 import type { Lifetime } from '../../admin/statistics.ts'
-import type { Store } from '../../store.ts'
 import { withQueue, type GlobalOptions, type OpenedQueue } from '../open.ts'
 import { toJson, escapeLine, lineWidth, paint, formatTable } from '../print.ts'
+import type { QueueCounts } from '../queue-access.ts'
 import { openScreen } from '../screen.ts'
 import { stateStyle } from '../letter-format.ts'
 
@@ -58,8 +58,8 @@ async function printStats(opened: OpenedQueue, options: StatsOptions): Promise<v
   }
 }
 
-async function formatReport({ store, dlq }: OpenedQueue, options: StatsOptions): Promise<string> {
-  const [statistics, queues] = await Promise.all([dlq.stats(), readQueueCounts(store)])
+async function formatReport({ letters, dlq }: OpenedQueue, options: StatsOptions): Promise<string> {
+  const [statistics, queues] = await Promise.all([dlq.stats(), letters.countQueues()])
   if (options.json) {
     const {
       processor: _processor,
@@ -74,18 +74,6 @@ async function formatReport({ store, dlq }: OpenedQueue, options: StatsOptions):
   }
   if (queues.length === 0) return ['No letters.', ...formatLifetime(statistics.lifetime)].join('\n')
   return [...formatQueueTable(queues), '', ...formatLifetime(statistics.lifetime)].join('\n')
-}
-
-export type QueueCounts = Record<State, number> & { queue: string }
-
-/** Letters by queue and state, from maintained counts, by name. */
-export async function readQueueCounts(store: Store): Promise<QueueCounts[]> {
-  const tallies = await Promise.all(states.map((state) => store.tally('queue', { state })))
-  const names = [...new Set(tallies.flatMap((tally) => [...tally.keys()]))].sort()
-  return names.map((queue) => {
-    const counts = states.map((state, index) => [state, tallies[index]!.get(queue) ?? 0])
-    return { queue, ...(Object.fromEntries(counts) as Record<State, number>) }
-  })
 }
 
 /** One row per queue, and the sum. */

@@ -2,12 +2,13 @@ import { Option, type Command } from 'commander'
 import { permissions, roles, type Permission, type Role } from '../../api/permissions.ts'
 import { parseDuration } from '../../check/units.ts'
 import { checkOneOf } from '../../check/keys.ts'
-import type { Clock } from '../../clock/clock.ts'
+import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
 import { toMs } from '../../letter/time.ts'
 import type { TokenInfo, Tokens, TokenWithSecret } from '../../server/tokens.ts'
 import { collect, readFutureTime } from '../filter.ts'
 import { withStore, type GlobalOptions } from '../open.ts'
+import { findServer, refuseName, type Server } from '../remote/server.ts'
 import {
   escapeLine,
   formatRelativeTime,
@@ -117,11 +118,34 @@ function addCreate(tokens: Command): void {
 
 /** Loading the tokens takes longer than the other commands need. */
 async function withTokens(
-  options: GlobalOptions,
-  use: (tokens: Tokens, clock: Clock) => Promise<void>,
+  options: GlobalOptions & { by?: string },
+  use: (tokens: TokenAccess, clock: Clock) => Promise<void>,
 ): Promise<void> {
-  const server = await import('../../server/tokens.ts')
-  return withStore(options, ({ store, clock }) => use(new server.Tokens({ store, clock }), clock))
+  const server = await findServer(options)
+  if (server) {
+    refuseName(options)
+    return use(remoteTokens(server), systemClock)
+  }
+  const { Tokens } = await import('../../server/tokens.ts')
+  return withStore('tokens', options, ({ store, clock }) =>
+    use(new Tokens({ store, clock }), clock),
+  )
+}
+
+type TokenAccess = Pick<Tokens, 'create' | 'list' | 'rotate' | 'revoke'>
+
+/** The tokens of a server. It takes the name of the person from the token of the caller. */
+function remoteTokens({ client }: Server): TokenAccess {
+  return {
+    create: (given) => {
+      const { createdBy: _, ...token } = given
+      return client.createToken(token)
+    },
+    list: () => client.listTokens(),
+    rotate: (id, overlapMs) =>
+      client.rotateToken({ id, ...(overlapMs === undefined ? {} : { overlapMs }) }),
+    revoke: (id) => client.revokeToken({ id }),
+  }
 }
 
 function readOverlap(text: string | undefined): number | undefined {

@@ -23,6 +23,7 @@ export interface DemoOptions {
   clock: Clock
 }
 
+const hourMs = 3_600_000
 /** How long running calls may take to finish. */
 const drainMs = 3000
 
@@ -79,7 +80,7 @@ export function demoOptions(clock: Clock) {
       },
     ] satisfies AlertRule[],
     alertEveryMs: 5000,
-    retention: { archiveAfterMs: 5 * 60_000, removeAfterMs: 30 * 60_000 },
+    retention: { archiveAfterMs: 6 * hourMs, removeAfterMs: 48 * hourMs },
   }
 }
 

@@ -2,7 +2,8 @@ import { hideSecrets } from '../open.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { toMs } from '../../letter/time.ts'
 import type { Store } from '../../store.ts'
-import { readQueueCounts, formatQueueTable } from '../commands/stats.ts'
+import { formatQueueTable } from '../commands/stats.ts'
+import { readQueueCounts } from '../letter-reader.ts'
 import {
   truncate,
   formatRelativeTime,

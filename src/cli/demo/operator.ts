@@ -8,9 +8,9 @@ import { indexQueue } from './services.ts'
 const name = 'demo-operator'
 const pauseMs = 5000
 /** Letters that stay as they are, so that there is something to look at. */
-const parked = 8
-const exhausted = 8
-const broken = 2
+const minParked = 8
+const minExhausted = 8
+const minBroken = 2
 
 /**
  * Simulates a person who takes care of letters, one thing at a time: describes the group of the
@@ -41,17 +41,19 @@ function describeRelease(dlq: DeadLetterQueue): () => Promise<void> {
     const { items } = await dlq.find({ queue: indexQueue, state: 'parked', limit: 1 })
     const group = items[0]?.fingerprint
     if (group === undefined) return
+    // Only once, also if a later step fails: each further try would add another note and plan.
+    done = true
+    if ((await dlq.group(group))?.assignee !== undefined) return
     await dlq.noteGroup(group, name, 'The release of today reads a field that old orders lack.')
     await dlq.assignGroup(group, name, 'search-team')
     const reason = 'The next release fixes it.'
     await dlq.plan('retry', { queue: indexQueue, state: 'parked' }, { by: name, reason })
-    done = true
   }
 }
 
 /** An invoice without lines can never be rendered. It gets its line, and is retried. */
 async function repair(dlq: DeadLetterQueue): Promise<void> {
-  const letter = await findOldest(dlq, { queue: 'render-invoice', state: 'parked' }, broken)
+  const letter = await findOldest(dlq, { queue: 'render-invoice', state: 'parked' }, minBroken)
   if (!letter) return
   const patch: JsonPatch = [
     { op: 'replace', path: '/lines', value: [{ sku: 'sku-100', count: 1 }] },
@@ -64,7 +66,7 @@ async function repair(dlq: DeadLetterQueue): Promise<void> {
 /** Approves refunds, and discards customers that cannot be synchronized. */
 async function review(dlq: DeadLetterQueue): Promise<void> {
   const filter: LetterFilter = { queue: ['refund', 'sync-customer'], state: 'parked' }
-  const letter = await findOldest(dlq, filter, parked)
+  const letter = await findOldest(dlq, filter, minParked)
   if (!letter) return
   const approved = letter.queue === 'refund'
   await dlq.review(letter.id, {
@@ -78,7 +80,7 @@ async function review(dlq: DeadLetterQueue): Promise<void> {
 async function archive(dlq: DeadLetterQueue): Promise<void> {
   const resolved = await findOldest(dlq, { state: 'resolved' }, 0)
   if (resolved) await dlq.archive(resolved.id, name)
-  const lost = await findOldest(dlq, { state: 'exhausted' }, exhausted)
+  const lost = await findOldest(dlq, { state: 'exhausted' }, minExhausted)
   if (lost) await dlq.archive(lost.id, name)
 }
 

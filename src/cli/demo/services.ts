@@ -55,7 +55,7 @@ const fixedAfterMs = 60_000
 export const indexQueue = 'index-order'
 
 /** A refund above this amount needs a review. */
-export const refundLimit = 500
+const refundLimit = 500
 
 /**
  * The services of the demo, each with another kind of failure: connection resets and outages, a
@@ -123,10 +123,12 @@ const renderInvoice: Service['call'] = async ({ order, lines }) => {
   return { pages: lines.length }
 }
 
+const noScope = 'crm: 403 Forbidden, the key has no scope contacts:write'
+
 const syncCustomer: Service['call'] = async ({ customer }) => {
   if (customer.endsWith('@example.org'))
     throw new HttpError(422, `crm: ${customer} is not a valid address`)
-  throw new HttpError(403, 'crm: 403 Forbidden, the key has no scope contacts:write')
+  throw new HttpError(403, noScope)
 }
 
 function shipParcel(clock: Clock): Service['call'] {
@@ -156,4 +158,73 @@ function indexOrder(clock: Clock): Service['call'] {
 const refund: Service['call'] = async ({ amount }, run) => {
   if (run.letter || amount <= refundLimit) return { refunded: amount }
   throw new Error(`refund of ${amount.toFixed(2)} EUR is over the limit of ${refundLimit}`)
+}
+
+/** A failure of the last 24 hours, and what became of it. */
+export interface PastFailure {
+  queue: string
+  order: Order
+  error: Error
+  failedRuns: number
+  resolves: boolean
+}
+
+/** `share`: how many of the letters resolve. */
+type PastKind = [queue: string, error: () => Error, share: number]
+
+/** The failures of a quarter of an hour of the past: one of each service, and more in an outage. */
+export function pastFailures(clock: Clock, isDown: boolean): PastFailure[] {
+  const charges = isDown ? 20 : 3
+  const failures: PastKind[] = [
+    ...Array.from({ length: charges }, (): [string, () => Error, number] =>
+      isDown
+        ? ['charge-card', () => new HttpError(503, 'payments: 503 Service Unavailable'), 1]
+        : ['charge-card', () => errorWithCode('ECONNRESET', 'socket hang up'), 0.98],
+    ),
+    ['ship-parcel', () => errorWithCode('ETIMEDOUT', 'carrier did not answer in time'), 0.97],
+    [
+      'summarise-ticket',
+      () => new HttpError(429, 'llm: 429 Too Many Requests', { 'retry-after': '3' }),
+      1,
+    ],
+    ...(clock.random() < 0.1
+      ? [['sync-customer', () => new HttpError(403, noScope), 0] as PastKind]
+      : []),
+  ]
+  return failures
+    .filter(() => isDown || clock.random() < 0.6)
+    .map(([queue, error, share]) => ({
+      queue,
+      order: createOrder(queue, clock),
+      error: error(),
+      // Letters that are parked at once have no runs.
+      failedRuns: share > 0 && clock.random() < 0.3 ? 1 : 0,
+      resolves: clock.random() < share,
+    }))
+}
+
+const tenants = ['acme', 'globex', 'initech']
+const customers = [
+  'ada@example.com',
+  'grace@example.com',
+  'linus@example.org',
+  'barbara@example.com',
+]
+
+/** An order as the callers of a service send it. */
+export function createOrder(queue: string, clock: Clock): Order {
+  const randomBelow = (below: number): number => Math.floor(clock.random() * below)
+  const amount = (queue === 'refund' ? refundLimit + 1 : 5) + randomBelow(40_000) / 100
+  const lines =
+    queue === 'render-invoice'
+      ? null
+      : [{ sku: `sku-${randomBelow(900) + 100}`, count: randomBelow(3) + 1 }]
+  return {
+    order: 10_000 + randomBelow(90_000),
+    tenant: tenants[randomBelow(tenants.length)]!,
+    customer: customers[randomBelow(customers.length)]!,
+    amount,
+    currency: 'EUR',
+    lines,
+  }
 }

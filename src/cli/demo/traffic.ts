@@ -1,7 +1,8 @@
 import { sleep, type Clock } from '../../clock/clock.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import { runOperator } from './operator.ts'
-import { refundLimit, createServices, type Order, type Service } from './services.ts'
+import { mailQueue, runMailbox } from './mailbox.ts'
+import { createOrder, createServices, type Order, type Service } from './services.ts'
 
 /** Simulates incoming calls, and a person who takes care of letters. */
 export interface Traffic {
@@ -16,14 +17,6 @@ export interface Traffic {
 export function createTraffic(dlq: DeadLetterQueue, clock: Clock): Traffic {
   return new ShopTraffic(dlq, clock)
 }
-
-const tenants = ['acme', 'globex', 'initech']
-const customers = [
-  'ada@example.com',
-  'grace@example.com',
-  'linus@example.org',
-  'barbara@example.com',
-]
 
 interface Capturer {
   service: Service
@@ -55,16 +48,18 @@ class ShopTraffic implements Traffic {
   }
 
   get queues(): string[] {
-    return this.#capturers.map(({ service }) => service.queue)
+    return [...this.#capturers.map(({ service }) => service.queue), mailQueue]
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const operator = runOperator(this.#dlq, this.#clock, signal)
+    const mailbox = runMailbox(this.#dlq, this.#clock, signal)
     // First one call of each service, so that every kind of failure is visible.
     for (const capturer of this.#capturers) await this.#callService(capturer, 150, signal)
     while (!signal.aborted)
       await this.#callService(this.#pickCapturer(), 600 + 800 * this.#clock.random(), signal)
     await operator
+    await mailbox
     await Promise.allSettled(this.#inFlight)
   }
 
@@ -75,7 +70,7 @@ class ShopTraffic implements Traffic {
   ): Promise<void> {
     if (signal.aborted) return
     for (let calls = this.paused ? 0 : (service.burst ?? 1); calls > 0; calls--) {
-      const calling = call(this.#createOrder(service.queue)).finally(() =>
+      const calling = call(createOrder(service.queue, this.#clock)).finally(() =>
         this.#inFlight.delete(calling),
       )
       this.#inFlight.add(calling)
@@ -89,22 +84,5 @@ class ShopTraffic implements Traffic {
     const all = this.#capturers.reduce((sum, { service }) => sum + service.share, 0)
     let left = this.#clock.random() * all
     return this.#capturers.find(({ service }) => (left -= service.share) < 0) ?? this.#capturers[0]!
-  }
-
-  #createOrder(queue: string): Order {
-    const randomBelow = (below: number): number => Math.floor(this.#clock.random() * below)
-    const amount = (queue === 'refund' ? refundLimit + 1 : 5) + randomBelow(40_000) / 100
-    const lines =
-      queue === 'render-invoice'
-        ? null
-        : [{ sku: `sku-${randomBelow(900) + 100}`, count: randomBelow(3) + 1 }]
-    return {
-      order: 10_000 + randomBelow(90_000),
-      tenant: tenants[randomBelow(tenants.length)]!,
-      customer: customers[randomBelow(customers.length)]!,
-      amount,
-      currency: 'EUR',
-      lines,
-    }
   }
 }

@@ -9,7 +9,7 @@ import { readDeliveries, type Delivery } from '../notify/delivery.ts'
 import type { SendResult, Target } from '../notify/target.ts'
 import type { AlertChange } from './change.ts'
 import { readChanges } from './events.ts'
-import { readKept, updateAlert } from './standing.ts'
+import { readRuleRecords, updateAlert } from './rule-records.ts'
 
 export interface AlertsOptions {
   store: Pick<Store, 'records'>
@@ -39,8 +39,8 @@ export class Alerts {
 
   /** Raised alerts of all processes, by name. */
   async raised(): Promise<Alert[]> {
-    const kept = await readKept(this.#options.store.records)
-    return [...kept.values()].flatMap(({ standing }) => standing.alert ?? [])
+    const stored = await readRuleRecords(this.#options.store.records)
+    return [...stored.values()].flatMap(({ state }) => state.alert ?? [])
   }
 
   /** Alerts that were raised and cleared, the newest first. */

@@ -12,8 +12,10 @@ export interface ListedChange extends AlertChange {
 
 const eventKind = 'alert-event'
 /** Events that are kept. */
-const maxEvents = 500
+export const maxEvents = 500
 const maxEventAgeMs = 30 * 86_400_000
+/** A change that was not queued for this time is not sent any more. */
+export const maxUnsentAgeMs = 86_400_000
 
 /** Adds a change to the list. Harmless to repeat. */
 export async function listChange(records: Records, change: AlertChange): Promise<void> {
@@ -40,12 +42,13 @@ function toChange({ value, version }: DocumentRecord): ListedChange[] {
   return [{ ...data, version, queued: (value as { queued?: unknown }).queued === true }]
 }
 
-/** Removes changes beyond the limits. `changes` are the newest first. */
-export async function removeOldChanges(
-  records: Records,
-  changes: readonly ListedChange[],
-  nowMs: number,
-): Promise<void> {
-  for (const [index, { id, at }] of changes.entries())
-    if (index >= maxEvents || nowMs - toMs(at) > maxEventAgeMs) await records.remove(eventKind, id)
+/** Removes changes beyond the limits, except for those that can still be sent. */
+export async function removeOldChanges(records: Records, nowMs: number): Promise<void> {
+  const changes = await readChanges(records)
+  for (const [index, { id, at, queued }] of changes.entries()) {
+    const ageMs = nowMs - toMs(at)
+    const isUnsent = !queued && ageMs <= maxUnsentAgeMs
+    if ((index >= maxEvents || ageMs > maxEventAgeMs) && !isUnsent)
+      await records.remove(eventKind, id)
+  }
 }

@@ -32,9 +32,9 @@ export const outcomeOfAction: Partial<Record<Total['action'], 'resolved' | 'fail
 
 export function measuresOf(counts: Counts): Measures {
   const queues = new Map<string, QueueMeasures>()
-  const all = fresh()
+  const all = createMeasures()
   const count = (queue: string, what: Counted, by: number): void => {
-    const own = queues.get(queue) ?? fresh()
+    const own = queues.get(queue) ?? createMeasures()
     queues.set(queue, own)
     own[what] += by
     all[what] += by
@@ -52,7 +52,7 @@ export function measuresOf(counts: Counts): Measures {
 
 type Counted = Exclude<keyof QueueMeasures, 'pendingAgeMs'>
 
-function fresh(): QueueMeasures {
+function createMeasures(): QueueMeasures {
   return { exhausted: 0, parked: 0, pending: 0, resolved: 0, failed: 0, captured: 0 }
 }
 

@@ -4,12 +4,18 @@ import { Repeater } from '../../clock/repeater.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { EventOf, ObserverHub, RedriveEvent } from '../../observer.ts'
 import { breakerRule, type Alert, type AlertRule } from '../../policy/alert-rule.ts'
-import type { Measures, Standing } from '../../policy/alert-measures.ts'
+import type { Measures, RuleState } from '../../policy/alert-measures.ts'
 import { checksOf, evaluate, type Evaluation } from '../../policy/alerts.ts'
 import type { Store } from '../../store.ts'
 import type { AlertChange } from './change.ts'
-import { listChange } from './events.ts'
-import { readKept, removeOldKept, unkept, writeKept, type Kept } from './standing.ts'
+import { listChange, removeOldChanges } from './events.ts'
+import {
+  readRuleRecords,
+  removeOldRuleRecords,
+  noRecord,
+  writeRuleRecord,
+  type RuleRecord,
+} from './rule-records.ts'
 
 export interface AlertMonitorOptions {
   store: Pick<Store, 'records'>
@@ -23,10 +29,10 @@ export interface AlertMonitorOptions {
   onChange?: () => void
 }
 
-type News = EventOf<'alert'>
+type AlertEvent = EventOf<'alert'>
 
 /** An alert that no process has confirmed for this many evaluations is abandoned. */
-const patience = 3
+const maxUnconfirmed = 3
 /** Evaluations between two removals of old records. */
 const removeEvery = 60
 
@@ -51,12 +57,12 @@ export class AlertMonitor {
    */
   readonly #breakers = new Map<string, { rule: AlertRule; open: boolean }>()
   /** Events whose write had an unknown outcome, by change id. */
-  readonly #unsure = new Map<string, News>()
+  readonly #uncertain = new Map<string, AlertEvent>()
   /**
    * Versions of raised records that this process does not confirm, and the number of evaluations
    * without a change.
    */
-  #strange = new Map<string, { version: number; looks: number }>()
+  #unconfirmed = new Map<string, { version: number; evaluations: number }>()
   #raised: Alert[] = []
   #evaluations = 0
   readonly #repeater: Repeater
@@ -66,7 +72,7 @@ export class AlertMonitor {
     this.#repeater = new Repeater({ clock: options.clock, round: () => this.#round() })
     // Breakers also change while the monitor is stopped: when runs end after a stop, and in
     // executors before the start.
-    options.hub.on('breaker', (event) => this.#hear(event))
+    options.hub.on('breaker', (event) => this.#recordBreaker(event))
   }
 
   /** Evaluates the rules at once, and then every `everyMs`. Safe to call twice. */
@@ -85,7 +91,7 @@ export class AlertMonitor {
    */
   async raised(): Promise<Alert[]> {
     try {
-      this.#remember(await readKept(this.#options.store.records))
+      this.#remember(await readRuleRecords(this.#options.store.records))
     } catch {
       // The next scheduled evaluation reports the error; the last known alerts are better than
       // none.
@@ -93,7 +99,7 @@ export class AlertMonitor {
     return this.#raised
   }
 
-  #hear(event: RedriveEvent): void {
+  #recordBreaker(event: RedriveEvent): void {
     if (event.type !== 'breaker' || event.state === 'half-open') return
     const rule = breakerRule(event.kind, event.name)
     const open = event.state === 'open'
@@ -102,45 +108,48 @@ export class AlertMonitor {
 
   async #round(): Promise<number> {
     const { hub, everyMs } = this.#options
-    await this.#look().catch((error: unknown) =>
+    await this.#evaluateRules().catch((error: unknown) =>
       hub.emit({ type: 'error', during: 'alerts', error }),
     )
     return everyMs
   }
 
-  async #look(): Promise<void> {
+  async #evaluateRules(): Promise<void> {
     const { store, clock, rules, measure, everyMs } = this.#options
-    const strange = this.#strange
-    this.#strange = new Map()
-    const kept = await readKept(store.records)
-    this.#tellUnsure(kept)
+    const unconfirmed = this.#unconfirmed
+    this.#unconfirmed = new Map()
+    const stored = await readRuleRecords(store.records)
+    this.#emitUncertain(stored)
     const known = [...this.#breakers.values()]
     const breakers = new Map(known.map(({ rule, open }) => [rule.name, open]))
-    const alerted = [...kept.values()].flatMap(({ standing }) => standing.alert?.group ?? [])
+    const alerted = [...stored.values()].flatMap(({ state }) => state.alert?.group ?? [])
     const measures = { ...(await measure([...new Set(alerted)])), breakers, everyMs }
     const nowMs = clock.now()
-    const before = new Map([...kept].map(([name, { standing }]) => [name, asOf(nowMs, standing)]))
-    const watched = checksOf([...rules, ...known.map(({ rule }) => rule)], measures, before)
-    const evaluation = evaluate(watched, measures, before, nowMs)
-    for (const { name } of watched) {
-      const news = newsOf(name, evaluation)
-      await this.#write(name, kept, evaluation.standing.get(name) ?? {}, news)
+    const before = new Map([...stored].map(([name, { state }]) => [name, asOf(nowMs, state)]))
+    const checks = checksOf([...rules, ...known.map(({ rule }) => rule)], measures, before)
+    const evaluation = evaluate(checks, measures, before, nowMs)
+    for (const { name } of checks) {
+      const event = eventOf(name, evaluation)
+      await this.#write(name, stored, evaluation.states.get(name) ?? {}, event)
     }
-    const names = new Set(watched.map(({ name }) => name))
-    for (const [name, alert] of this.#unwatched(kept, names, strange))
-      await this.#abandon(name, alert, kept)
-    await this.#listChanges(kept)
-    this.#remember(kept)
-    if (this.#evaluations++ % removeEvery === 0) await removeOldKept(store.records, nowMs)
+    const names = new Set(checks.map(({ name }) => name))
+    for (const [name, alert] of this.#findAbandoned(stored, names, unconfirmed))
+      await this.#abandon(name, alert, stored)
+    await this.#listChanges(stored)
+    this.#remember(stored)
+    if (this.#evaluations++ % removeEvery === 0) {
+      await removeOldRuleRecords(store.records, nowMs)
+      await removeOldChanges(store.records, nowMs)
+    }
   }
 
   /** Lists changes of all processes. A change is listed before its record forgets it. */
-  async #listChanges(kept: Map<string, Kept>): Promise<void> {
+  async #listChanges(stored: Map<string, RuleRecord>): Promise<void> {
     const { records } = this.#options.store
-    const pending = [...kept].filter(([, { unlisted }]) => unlisted.length > 0)
+    const pending = [...stored].filter(([, { unlisted }]) => unlisted.length > 0)
     for (const [name, one] of pending) {
       for (const change of one.unlisted) await listChange(records, change)
-      await writeKept(records, name, { ...one, unlisted: [] })
+      await writeRuleRecord(records, name, { ...one, unlisted: [] })
     }
     if (pending.length > 0) this.#options.onChange?.()
   }
@@ -151,27 +160,27 @@ export class AlertMonitor {
    */
   async #write(
     name: string,
-    kept: Map<string, Kept>,
-    standing: Standing,
-    news?: News,
+    stored: Map<string, RuleRecord>,
+    state: RuleState,
+    event?: AlertEvent,
   ): Promise<void> {
     const { store, clock, hub, everyMs } = this.#options
-    const old = kept.get(name) ?? unkept
-    if (!standing.alert && isDeepStrictEqual(standing, old.standing)) return this.#settled(name)
-    const change = news ? clock.id() : old.change
-    if (news) this.#unsure.set(change, news)
-    const unlisted = news ? [...old.unlisted, toChange(change, news, clock.now())] : old.unlisted
-    const written = { standing, everyMs, change, unlisted }
-    const result = await writeKept(store.records, name, { ...written, version: old.version })
-    this.#unsure.delete(change)
+    const old = stored.get(name) ?? noRecord
+    if (!state.alert && isDeepStrictEqual(state, old.state)) return this.#forgetClosedBreaker(name)
+    const change = event ? clock.id() : old.change
+    if (event) this.#uncertain.set(change, event)
+    const unlisted = event ? [...old.unlisted, toChange(change, event, clock.now())] : old.unlisted
+    const written = { state, everyMs, change, unlisted }
+    const result = await writeRuleRecord(store.records, name, { ...written, version: old.version })
+    this.#uncertain.delete(change)
     if (result === 'conflict') return
-    kept.set(name, { ...written, version: old.version + 1 })
-    if (!standing.alert) this.#settled(name)
-    if (news) hub.emit(news)
+    stored.set(name, { ...written, version: old.version + 1 })
+    if (!state.alert) this.#forgetClosedBreaker(name)
+    if (event) hub.emit(event)
   }
 
   /** Forgets a breaker that has closed and whose record is written. */
-  #settled(name: string): void {
+  #forgetClosedBreaker(name: string): void {
     if (this.#breakers.get(name)?.open === false) this.#breakers.delete(name)
   }
 
@@ -179,43 +188,47 @@ export class AlertMonitor {
    * Emits events whose write succeeded although the store reported an error; the others are
    * evaluated again.
    */
-  #tellUnsure(kept: ReadonlyMap<string, Kept>): void {
-    for (const { change } of kept.values()) {
-      const news = this.#unsure.get(change)
-      if (news) this.#options.hub.emit(news)
+  #emitUncertain(stored: ReadonlyMap<string, RuleRecord>): void {
+    for (const { change } of stored.values()) {
+      const event = this.#uncertain.get(change)
+      if (event) this.#options.hub.emit(event)
     }
-    this.#unsure.clear()
+    this.#uncertain.clear()
   }
 
   /** Raised alerts of other processes that were not confirmed recently, by rule name. */
-  #unwatched(
-    kept: ReadonlyMap<string, Kept>,
+  #findAbandoned(
+    stored: ReadonlyMap<string, RuleRecord>,
     names: ReadonlySet<string>,
-    strange: ReadonlyMap<string, { version: number; looks: number }>,
+    unconfirmed: ReadonlyMap<string, { version: number; evaluations: number }>,
   ): Map<string, Alert> {
-    const gone = new Map<string, Alert>()
-    for (const [name, { version, standing, everyMs }] of kept) {
-      if (!standing.alert || names.has(name)) continue
-      const seen = strange.get(name)
-      const looks = seen?.version === version ? seen.looks + 1 : 0
-      this.#strange.set(name, { version, looks })
-      const enough = patience * Math.max(1, everyMs / this.#options.everyMs)
-      if (looks >= enough) gone.set(name, standing.alert)
+    const abandoned = new Map<string, Alert>()
+    for (const [name, { version, state, everyMs }] of stored) {
+      if (!state.alert || names.has(name)) continue
+      const seen = unconfirmed.get(name)
+      const evaluations = seen?.version === version ? seen.evaluations + 1 : 0
+      this.#unconfirmed.set(name, { version, evaluations })
+      const enough = maxUnconfirmed * Math.max(1, everyMs / this.#options.everyMs)
+      if (evaluations >= enough) abandoned.set(name, state.alert)
     }
-    return gone
+    return abandoned
   }
 
-  async #abandon(name: string, alert: Alert, kept: Map<string, Kept>): Promise<void> {
-    const { judged, silence } = kept.get(name)?.standing ?? {}
+  async #abandon(name: string, alert: Alert, stored: Map<string, RuleRecord>): Promise<void> {
+    const { judged, silence } = stored.get(name)?.state ?? {}
     const clearedAt = toTimestamp(this.#options.clock.now())
     const summary = `nobody watches this any more: ${alert.summary}`
-    const news: News = { type: 'alert', alert: { ...alert, summary, clearedAt }, state: 'cleared' }
+    const event: AlertEvent = {
+      type: 'alert',
+      alert: { ...alert, summary, clearedAt },
+      state: 'cleared',
+    }
     const rest = { ...(judged ? { judged } : {}), ...(silence ? { silence } : {}) }
-    await this.#write(name, kept, rest, news)
+    await this.#write(name, stored, rest, event)
   }
 
-  #remember(kept: ReadonlyMap<string, Kept>): void {
-    this.#raised = [...kept.values()].flatMap(({ standing }) => standing.alert ?? [])
+  #remember(stored: ReadonlyMap<string, RuleRecord>): void {
+    this.#raised = [...stored.values()].flatMap(({ state }) => state.alert ?? [])
   }
 }
 
@@ -223,12 +236,12 @@ export class AlertMonitor {
  * Limits timestamps to now: a clock that was ahead may have written a future one, which would delay
  * an alert.
  */
-function asOf(nowMs: number, standing: Standing): Standing {
-  const { sinceMs = nowMs } = standing
-  return sinceMs > nowMs ? { ...standing, sinceMs: nowMs } : standing
+function asOf(nowMs: number, state: RuleState): RuleState {
+  const { sinceMs = nowMs } = state
+  return sinceMs > nowMs ? { ...state, sinceMs: nowMs } : state
 }
 
-function newsOf(name: string, { raised, cleared }: Evaluation): News | undefined {
+function eventOf(name: string, { raised, cleared }: Evaluation): AlertEvent | undefined {
   for (const alert of raised)
     if (alert.name === name) return { type: 'alert', alert, state: 'raised' }
   for (const alert of cleared)
@@ -236,6 +249,6 @@ function newsOf(name: string, { raised, cleared }: Evaluation): News | undefined
   return undefined
 }
 
-function toChange(id: string, { alert, state }: News, nowMs: number): AlertChange {
+function toChange(id: string, { alert, state }: AlertEvent, nowMs: number): AlertChange {
   return { id, at: toTimestamp(nowMs), state, alert }
 }

@@ -142,5 +142,6 @@ export class EventCounter {
     for (const outcome of captureOutcomes)
       this.#set.add('redrive_captures_total', { queue, outcome }, 0)
     for (const outcome of runOutcomes) this.#set.add('redrive_runs_total', { queue, outcome }, 0)
+    this.#set.add('redrive_handlers_stuck_total', { queue }, 0)
   }
 }

@@ -9,9 +9,12 @@ import { LabelValues } from './label-values.ts'
 import type { Metric } from './metric.ts'
 import { MetricSet } from './metric-set.ts'
 import {
-  clearStoreValues,
+  clearReadValues,
+  readHealth,
   readStoreValues,
-  showStoreValues,
+  setHealth,
+  setStoreValues,
+  type ScrapedHealth,
   type ScrapedQueue,
   type StoreValues,
 } from './store-values.ts'
@@ -143,13 +146,16 @@ export class PrometheusMetrics {
   }
 
   async #scrape(): Promise<string> {
-    const values = this.#queue ? await this.#read(this.#queue) : undefined
-    clearStoreValues(this.#set)
+    const read = this.#queue && (await this.#read(this.#queue))
+    clearReadValues(this.#set)
     // From here to the text, nothing waits: a scrape sees all values of one read.
-    if (this.#queue && !values) this.#set.set('redrive_store_up', {}, 0)
-    if (values) {
+    if (read) {
+      const { health, values } = read
+      const nowMs = this.#clock.now()
+      this.#set.set('redrive_store_up', {}, values && health?.ok ? 1 : 0)
+      if (health) setHealth(this.#set, health, nowMs)
       const labels = { queues: this.#counter.queues, alerts: this.#counter.alerts }
-      showStoreValues(this.#set, values, labels, this.#clock.now())
+      if (values) setStoreValues(this.#set, values, health, labels, nowMs)
     }
     for (const [dlq, depth] of this.#depths) this.#set.set('dlq_queue_depth', { dlq }, depth)
     const own = await this.#set.registry.metrics()
@@ -157,12 +163,19 @@ export class PrometheusMetrics {
     return [own, ...others].join('')
   }
 
-  async #read(queue: ScrapedQueue): Promise<StoreValues | undefined> {
-    try {
-      return await readStoreValues(queue, this.#clock)
-    } catch (error) {
-      this.#reportError(error)
-      return undefined
+  /** The health of the process can be read while the store cannot. */
+  async #read(
+    queue: ScrapedQueue,
+  ): Promise<{ health: ScrapedHealth | undefined; values: StoreValues | undefined }> {
+    const [health, values] = await Promise.allSettled([
+      readHealth(queue, this.#clock),
+      readStoreValues(queue, this.#clock),
+    ])
+    const failed = [values, health].find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') this.#reportError(failed.reason)
+    return {
+      health: health.status === 'fulfilled' ? health.value : undefined,
+      values: values.status === 'fulfilled' ? values.value : undefined,
     }
   }
 
@@ -183,6 +196,7 @@ export class PrometheusMetrics {
 
   #record({ name: dotted, value, tags }: Metric): void {
     const name = nameOfDotted.get(dotted)
+    if (name === undefined) return
     const source = this.#counter.sources.of(tags['source'] ?? '')
     const dlq = this.#counter.sources.of(tags['dlq'] ?? '')
     const handled = { dlq, source, action: this.#actions.of(tags['action'] ?? '') }

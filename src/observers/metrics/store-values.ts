@@ -17,18 +17,20 @@ export interface ScrapedQueue {
   readonly store: Pick<Store, 'tally' | 'totals'> & {
     find(query: LetterQuery): Promise<{ items: readonly { deadLetteredAt: Timestamp }[] }>
   }
-  health(): Promise<{
-    ok: boolean
-    processor: { active: number }
-    spool?: SpoolStatus
-    alerts: readonly Alert[]
-    pausedQueues: readonly unknown[]
-  }>
+  health(): Promise<ScrapedHealth>
   activeBulkActions(): Promise<BulkAction[]>
 }
 
+/** The part of the health of a queue that is shown as metrics. */
+export interface ScrapedHealth {
+  ok: boolean
+  processor: { active: number }
+  spool?: SpoolStatus
+  alerts: readonly Alert[]
+  pausedQueues: readonly unknown[]
+}
+
 export interface StoreValues {
-  health: Awaited<ReturnType<ScrapedQueue['health']>>
   letters: [State, ReadonlyMap<string, number>][]
   /** When the oldest letter of each open state was stored. */
   oldest: [State, number][]
@@ -46,7 +48,6 @@ const readTimeoutMs = 5000
 export async function readStoreValues(queue: ScrapedQueue, clock: Clock): Promise<StoreValues> {
   const { store } = queue
   const reading = Promise.all([
-    queue.health(),
     Promise.all(
       states.map(async (state): Promise<[State, Map<string, number>]> => {
         return [state, await store.tally('queue', { state })]
@@ -61,51 +62,78 @@ export async function readStoreValues(queue: ScrapedQueue, clock: Clock): Promis
     store.totals(),
     queue.activeBulkActions(),
   ])
-  if (!(await endsWithin(clock, reading, readTimeoutMs)))
-    throw new RedriveError(
-      'STORE_UNAVAILABLE',
-      `the store did not answer a scrape within ${readTimeoutMs} ms`,
-    )
-  const [health, letters, oldest, totals, actions] = await reading
-  return { health, letters, oldest: oldest.flat(), totals, actions }
+  const [letters, oldest, totals, actions] = await limitTime(clock, reading)
+  return { letters, oldest: oldest.flat(), totals, actions }
+}
+
+export function readHealth(queue: ScrapedQueue, clock: Clock): Promise<ScrapedHealth> {
+  return limitTime(clock, queue.health())
+}
+
+async function limitTime<T>(clock: Clock, reading: Promise<T>): Promise<T> {
+  if (await endsWithin(clock, reading, readTimeoutMs)) return reading
+  throw new RedriveError(
+    'STORE_UNAVAILABLE',
+    `the store did not answer a scrape within ${readTimeoutMs} ms`,
+  )
 }
 
 const fromStore = metricNames.filter((name) => metricDefinitions[name].of === 'store')
 
-/** Removes all values that were read from the store. A value that cannot be read is left out. */
-export function clearStoreValues(set: MetricSet): void {
-  for (const name of fromStore) set.clear(name)
-  set.clear('redrive_spool_oldest_age_seconds')
+const fromHealth = [
+  'redrive_runs_active',
+  'redrive_spool_letters',
+  'redrive_spool_bytes',
+  'redrive_spool_oldest_age_seconds',
+  'redrive_spool_files_set_aside',
+] as const
+
+/** Removes all values of the last scrape. A value that cannot be read is left out. */
+export function clearReadValues(set: MetricSet): void {
+  for (const name of [...fromStore, ...fromHealth]) set.clear(name)
 }
 
-export function showStoreValues(
+export function setStoreValues(
   set: MetricSet,
   values: StoreValues,
+  health: ScrapedHealth | undefined,
   labels: { queues: LabelValues; alerts: LabelValues },
   nowMs: number,
 ): void {
-  const { health, letters, oldest, totals, actions } = values
+  const { letters, oldest, totals, actions } = values
   const { queues } = labels
-  const age = (sinceMs: number): number => Math.max(0, nowMs - sinceMs) / 1000
-  showLetters(set, letters, queues)
+  setLetters(set, letters, queues)
   for (const [state, atMs] of oldest)
-    set.set('redrive_oldest_letter_age_seconds', { state }, age(atMs))
+    set.set('redrive_oldest_letter_age_seconds', { state }, secondsSince(atMs, nowMs))
   for (const { queue, action, count } of totals)
     set.add('redrive_actions_total', { queue: queues.of(queue), action }, count)
-  showBulkActions(set, actions)
-  showAlerts(set, health.alerts, labels.alerts)
+  setBulkActions(set, actions)
+  if (!health) return
+  setAlerts(set, health.alerts, labels.alerts)
   set.set('redrive_paused_queues', {}, health.pausedQueues.length)
-  set.set('redrive_store_up', {}, health.ok ? 1 : 0)
-  set.set('redrive_runs_active', {}, health.processor.active)
-  const { spool } = health
+}
+
+/** The values of this process. They do not need the store. */
+export function setHealth(
+  set: MetricSet,
+  { processor, spool }: ScrapedHealth,
+  nowMs: number,
+): void {
+  set.set('redrive_runs_active', {}, processor.active)
   set.set('redrive_spool_letters', {}, spool?.letters ?? 0)
   set.set('redrive_spool_bytes', {}, spool?.bytes ?? 0)
   for (const what of ['damaged', 'refused', 'unreadable'] as const)
     set.set('redrive_spool_files_set_aside', { what }, spool?.[what] ?? 0)
-  if (spool?.oldestAt) set.set('redrive_spool_oldest_age_seconds', {}, age(toMs(spool.oldestAt)))
+  if (!spool?.oldestAt) return
+  const oldestMs = toMs(spool.oldestAt)
+  set.set('redrive_spool_oldest_age_seconds', {}, secondsSince(oldestMs, nowMs))
 }
 
-function showLetters(set: MetricSet, letters: StoreValues['letters'], queues: LabelValues): void {
+function secondsSince(sinceMs: number, nowMs: number): number {
+  return Math.max(0, nowMs - sinceMs) / 1000
+}
+
+function setLetters(set: MetricSet, letters: StoreValues['letters'], queues: LabelValues): void {
   const byState = new Map(letters.map(([state]) => [state, new Map<string, number>()]))
   const depths = new Map<string, number>()
   const names = letters.flatMap(([, counts]) => [...counts])
@@ -125,7 +153,7 @@ function showLetters(set: MetricSet, letters: StoreValues['letters'], queues: La
   }
 }
 
-function showBulkActions(set: MetricSet, actions: readonly BulkAction[]): void {
+function setBulkActions(set: MetricSet, actions: readonly BulkAction[]): void {
   const counts = new Map<string, number>()
   const letters = new Map<string, number>()
   const add = (to: Map<string, number>, key: string, by: number): unknown =>
@@ -145,10 +173,11 @@ function showBulkActions(set: MetricSet, actions: readonly BulkAction[]): void {
   }
 }
 
-function showAlerts(set: MetricSet, alerts: readonly Alert[], names: LabelValues): void {
+function setAlerts(set: MetricSet, alerts: readonly Alert[], names: LabelValues): void {
   const counts = new Map<string, { alert: string; severity: string; count: number }>()
-  for (const { name, severity } of alerts) {
-    const alert = names.of(name)
+  for (const { name, severity, group } of alerts) {
+    // The name of a group alert ends with its fingerprint, which would be a series per group.
+    const alert = names.of(group === undefined ? name : name.slice(0, -group.length - 1))
     const key = `${severity} ${alert}`
     counts.set(key, { alert, severity, count: (counts.get(key)?.count ?? 0) + 1 })
   }

@@ -74,14 +74,20 @@ export function isEnded({ state }: Delivery): boolean {
   return state === 'delivered' || state === 'failed'
 }
 
-/** Removes deliveries that ended long ago, and the oldest beyond the limit. */
+/**
+ * Removes deliveries that ended long ago, and the oldest beyond the limit. Those of the current
+ * reminders stay: without their record, they would be sent again.
+ */
 export async function removeOldDeliveries(
   records: Records,
   deliveries: readonly Delivery[],
   nowMs: number,
+  reminders: ReadonlySet<string>,
 ): Promise<void> {
   const ended = deliveries.filter(isEnded).toReversed()
-  for (const [index, { id, dueAt }] of ended.entries())
-    if (index >= maxEnded || nowMs - toMs(dueAt) > maxEndedAgeMs)
-      await records.remove(deliveryKind, id)
+  for (const [index, { id, dueAt, changes }] of ended.entries()) {
+    const isOld = index >= maxEnded || nowMs - toMs(dueAt) > maxEndedAgeMs
+    const isCurrent = changes.some((change) => reminders.has(change.id))
+    if (isOld && !isCurrent) await records.remove(deliveryKind, id)
+  }
 }

@@ -6,6 +6,7 @@ import { RedriveError } from '../../errors.ts'
 import { formatMessage } from './message.ts'
 import {
   checkTargetOptions,
+  checkTimeoutMs,
   toLine,
   type Notification,
   type SendResult,
@@ -25,7 +26,7 @@ export interface EmailOptions extends TargetOptions {
    * connection by smtp: must then be upgraded with STARTTLS.
    */
   plaintext?: boolean
-  /** Maximum time for a delivery. Default: 30 s. */
+  /** Maximum time for a delivery, at most 60 s. Default: 30 s. */
   timeoutMs?: number
   clock?: Clock
 }
@@ -52,6 +53,7 @@ export function email(options: EmailOptions): Target {
   const { url, from, plaintext = false, timeoutMs = defaultTimeoutMs } = options
   const { clock = systemClock } = options
   const to = [options.to].flat()
+  checkTimeoutMs('email', timeoutMs)
   const problem = emailProblem(options)
   if (problem) throw new RedriveError('INVALID_CONFIG', `email: ${problem.path} ${problem.text}`)
   const server = new URL(url)
@@ -78,9 +80,10 @@ export function email(options: EmailOptions): Target {
     kind: 'email',
     ...checkTargetOptions('email', options),
     async send(notification) {
-      const { createTransport } = await loadNodemailer()
-      const transport = createTransport(settings)
+      let transport: Nodemailer.Transporter | undefined
       try {
+        const { createTransport } = await loadNodemailer()
+        transport = createTransport(settings)
         const sending = transport.sendMail({ from, to, ...mailOf(notification) })
         if (await endsWithin(clock, sending, timeoutMs))
           return { sent: true, answer: toLine(String((await sending).response)) }
@@ -89,7 +92,7 @@ export function email(options: EmailOptions): Target {
       } catch (error) {
         return failureOf(error, server.hostname)
       } finally {
-        transport.close()
+        transport?.close()
       }
     },
   }

@@ -1,7 +1,8 @@
 import { createPoster, urlProblem, type Answer } from '../../backends/http/post.ts'
+import { isLoopback } from '../../check/loopback.ts'
 import { systemClock, type Clock } from '../../clock/clock.ts'
 import { RedriveError } from '../../errors.ts'
-import { toLine, type SendResult } from './target.ts'
+import { checkTimeoutMs, toLine, type SendResult } from './target.ts'
 
 /** Options of targets that are URLs. */
 export interface HttpOptions {
@@ -9,7 +10,7 @@ export interface HttpOptions {
   url: string
   /** Whether the address may be private or local. Default: false. */
   private?: boolean
-  /** Maximum time for a response. Default: 5 s. */
+  /** Maximum time for a response, at most 60 s. Default: 5 s. */
   timeoutMs?: number
   clock?: Clock
 }
@@ -26,7 +27,6 @@ const defaultTimeoutMs = 5000
 const maxAnswerBytes = 4096
 const maxExcerpt = 200
 const maxAfterMs = 3_600_000
-const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/i
 
 /** Posts one body. Never rejects. */
 export type HttpSender = (
@@ -44,11 +44,7 @@ export function createHttpSender(options: HttpSenderOptions): HttpSender {
   const mayBePrivate = options.private ?? false
   const problem = notifyUrlProblem(options.url, mayBePrivate)
   if (problem !== undefined) throw new RedriveError('INVALID_CONFIG', `${what}: url ${problem}`)
-  if (!(timeoutMs >= 1 && timeoutMs <= 600_000))
-    throw new RedriveError(
-      'INVALID_CONFIG',
-      `${what}: timeoutMs must be a number from 1 to 600000, got ${timeoutMs}`,
-    )
+  checkTimeoutMs(what, timeoutMs)
   const url = new URL(options.url)
   const post = createPoster(url, mayBePrivate)
   const secrets = [...options.secrets, url.pathname + url.search, url.pathname, url.search]
@@ -77,7 +73,7 @@ export function notifyUrlProblem(text: string, mayBePrivate: boolean): string | 
   const problem = urlProblem(text, mayBePrivate)
   if (problem !== undefined) return problem
   const { protocol, hostname } = new URL(text)
-  if (protocol === 'https:' || (mayBePrivate && loopback.test(hostname))) return undefined
+  if (protocol === 'https:' || (mayBePrivate && isLoopback(hostname))) return undefined
   return 'must begin with https: http is allowed only for this machine, with private: true'
 }
 

@@ -5,8 +5,8 @@ import type { ObserverHub } from '../../observer.ts'
 import type { Alert } from '../../policy/alert-rule.ts'
 import type { Store } from '../../store.ts'
 import type { AlertChange } from '../alerts/change.ts'
-import { markQueued, readChanges, removeOldChanges } from '../alerts/events.ts'
-import { readKept } from '../alerts/standing.ts'
+import { markQueued, maxUnsentAgeMs, readChanges } from '../alerts/events.ts'
+import { readRuleRecords } from '../alerts/rule-records.ts'
 import {
   isEnded,
   readDeliveries,
@@ -27,16 +27,14 @@ export interface OutboxOptions {
   baseUrl?: string | undefined
 }
 
-/** Attempts of a delivery, over about eight hours. */
+/** Attempts of a delivery, over 3 to 6 hours: delays are half random. */
 export const maxAttempts = 12
 const firstRetryMs = 10_000
 const retryFactor = 3
 const maxRetryMs = 3_600_000
 /** After this time another process takes over a delivery whose sender died. */
 export const takeOverMs = 120_000
-/** Changes that are older when a process with targets finds them are not sent. */
-const maxChangeAgeMs = 86_400_000
-/** A delivery to a target that no process has fails after this time. */
+/** A delivery to a target that no process has fails so long after it was due. */
 const unknownTargetMs = 7 * 86_400_000
 const minPauseMs = 1000
 /** Messages that are sent to one target in a round. */
@@ -80,9 +78,10 @@ export class Outbox {
     const { hub, clock, everyMs } = this.#options
     try {
       await this.#queueChanges()
-      await this.#queueReminders()
+      const reminders = await this.#queueReminders()
       const before = await readDeliveries(this.#options.store.records)
       const after = await this.#send(before)
+      await removeOldDeliveries(this.#options.store.records, before, clock.now(), reminders)
       // More may be due than one round sends, and a message may have waited for one that was sent.
       if (after.some((delivery) => !before.includes(delivery))) return minPauseMs
       const pauses = after
@@ -103,30 +102,40 @@ export class Outbox {
     const changes = await readChanges(store.records)
     for (const change of changes.toReversed()) {
       if (change.queued) continue
-      if (nowMs - toMs(change.at) <= maxChangeAgeMs)
+      if (nowMs - toMs(change.at) <= maxUnsentAgeMs)
         for (const [name, target] of Object.entries(targets))
           await this.#queue(change, name, target)
       await markQueued(store.records, change)
     }
-    await removeOldChanges(store.records, changes, nowMs)
   }
 
-  /** The number of the reminder is part of its id, so that all processes create it once. */
-  async #queueReminders(): Promise<void> {
+  /**
+   * The number of the reminder is part of its id, so that all processes create it once. Returns the
+   * ids of the current reminders.
+   */
+  async #queueReminders(): Promise<Set<string>> {
+    const current = new Set<string>()
     const { store, clock, targets } = this.#options
     const reminding = Object.entries(targets).filter(([, { remindMs }]) => remindMs !== undefined)
-    if (reminding.length === 0) return
+    if (reminding.length === 0) return current
+    const deliveries = await readDeliveries(store.records)
+    const queued = new Set(
+      deliveries.flatMap(({ target, changes }) => changes.map(({ id }) => `${target} ${id}`)),
+    )
     const nowMs = clock.now()
-    for (const { standing, change } of (await readKept(store.records)).values()) {
-      const { alert } = standing
+    for (const { state, change } of (await readRuleRecords(store.records)).values()) {
+      const { alert } = state
       if (!alert || alert.acknowledged) continue
       for (const [name, target] of reminding) {
         const number = Math.floor((nowMs - toMs(alert.raisedAt)) / target.remindMs!)
         const id = `${change}-r${number}`
         const reminder = { id, at: toTimestamp(nowMs), state: 'reminder', alert } as const
-        if (number >= 1) await this.#queue(reminder, name, target)
+        if (number < 1) continue
+        current.add(id)
+        if (!queued.has(`${name} ${id}`)) await this.#queue(reminder, name, target)
       }
     }
+    return current
   }
 
   async #queue(given: AlertChange, name: string, target: Target): Promise<void> {
@@ -176,7 +185,7 @@ export class Outbox {
 
   /** Returns the deliveries as they are afterwards. */
   async #send(deliveries: readonly Delivery[]): Promise<Delivery[]> {
-    const { store, clock, targets } = this.#options
+    const { clock, targets } = this.#options
     const nowMs = clock.now()
     const after = new Map(deliveries.map((one) => [one.id, one]))
     await Promise.all(
@@ -186,9 +195,12 @@ export class Outbox {
       }),
     )
     for (const delivery of after.values())
-      if (!isEnded(delivery) && nowMs - toMs(delivery.createdAt) > unknownTargetMs)
-        await this.#end(delivery, 'failed', delivery.answer ?? 'no process has this target')
-    await removeOldDeliveries(store.records, deliveries, nowMs)
+      if (
+        !isEnded(delivery) &&
+        !Object.hasOwn(targets, delivery.target) &&
+        nowMs - toMs(delivery.dueAt) > unknownTargetMs
+      )
+        await this.#fail(delivery, describeUnknownTarget(delivery))
     return [...after.values()]
   }
 
@@ -241,42 +253,57 @@ export class Outbox {
     if (!isDigest) return []
     const { store, targets } = this.#options
     const named = new Set(changes.map(({ alert }) => alert.name))
-    return [...(await readKept(store.records)).values()]
-      .flatMap(({ standing }) => standing.alert ?? [])
+    return [...(await readRuleRecords(store.records)).values()]
+      .flatMap(({ state }) => state.alert ?? [])
       .filter(({ name }) => !named.has(name))
       .map((alert) => (targets[target]?.content ? alert : hideTitle(alert)))
   }
 
   async #settle(delivery: Delivery, result: SendResult): Promise<Delivery> {
-    const { clock, hub } = this.#options
+    const { clock } = this.#options
     const { answer } = result
-    if (result.sent) return this.#end(delivery, 'delivered', answer)
-    if (!result.again || delivery.attempts >= maxAttempts) {
-      const error = new Error(
-        `notification ${delivery.id} to ${delivery.target} failed after ${delivery.attempts} attempts: ${answer}`,
-      )
-      hub.emit({ type: 'error', during: 'sending notifications', error })
-      return this.#end(delivery, 'failed', answer)
-    }
+    const nowMs = clock.now()
+    if (result.sent)
+      return this.#write({ ...delivery, state: 'delivered', dueAt: toTimestamp(nowMs), answer })
+    if (!result.again || delivery.attempts >= maxAttempts) return this.#fail(delivery, answer)
     const boundMs = Math.min(maxRetryMs, firstRetryMs * retryFactor ** (delivery.attempts - 1))
     const delayMs = Math.max(boundMs * (0.5 + clock.random() / 2), result.afterMs ?? 0)
     return this.#write({
       ...delivery,
       state: 'waiting',
-      dueAt: toTimestamp(clock.now() + delayMs),
+      dueAt: toTimestamp(nowMs + delayMs),
       answer,
     })
   }
 
-  #end(delivery: Delivery, state: 'delivered' | 'failed', answer: string): Promise<Delivery> {
-    const dueAt = toTimestamp(this.#options.clock.now())
-    return this.#write({ ...delivery, state, dueAt, answer })
+  /** Ends a delivery as failed. The process whose write succeeds emits the event. */
+  async #fail(delivery: Delivery, answer: string): Promise<Delivery> {
+    const { store, clock, hub } = this.#options
+    const failed = {
+      ...delivery,
+      state: 'failed',
+      dueAt: toTimestamp(clock.now()),
+      answer,
+    } as const
+    const written = await writeDelivery(store.records, failed)
+    if (!written) return failed
+    const { id, target, attempts } = delivery
+    const error = new Error(
+      `notification ${id} to ${target} failed after ${attempts} attempts: ${answer}`,
+    )
+    hub.emit({ type: 'error', during: 'sending notifications', error })
+    return written
   }
 
   /** If another process has taken over the delivery, what it writes counts. */
   async #write(delivery: Delivery): Promise<Delivery> {
     return (await writeDelivery(this.#options.store.records, delivery)) ?? delivery
   }
+}
+
+function describeUnknownTarget({ answer }: Delivery): string {
+  const last = answer === undefined ? '' : `; the last answer was: ${answer}`
+  return `no process has this target${last}`
 }
 
 function withoutTitle(change: AlertChange): AlertChange {

@@ -53,7 +53,9 @@ export type SendResult =
 const maxText = 500
 const minDigestMs = 1000
 const minRemindMs = 60_000
-const maxMs = 14 * 86_400_000
+const maxIntervalMs = 14 * 86_400_000
+/** An attempt must end long before another process takes the delivery over, after 2 min. */
+export const maxTimeoutMs = 60_000
 
 /** A string of rules or queues as one bounded line with escaped hidden characters. */
 export function toLine(text: string): string {
@@ -64,8 +66,8 @@ export function toLine(text: string): string {
 /** Checks the options that all targets have, and returns those that are given. */
 export function checkTargetOptions(what: string, options: TargetOptions): TargetOptions {
   const { digestMs, remindMs, content } = options
-  checkMs(what, 'digestMs', digestMs, minDigestMs)
-  checkMs(what, 'remindMs', remindMs, minRemindMs)
+  checkMs(what, 'digestMs', digestMs, minDigestMs, maxIntervalMs)
+  checkMs(what, 'remindMs', remindMs, minRemindMs, maxIntervalMs)
   return {
     ...(digestMs === undefined ? {} : { digestMs }),
     ...(remindMs === undefined ? {} : { remindMs }),
@@ -73,7 +75,17 @@ export function checkTargetOptions(what: string, options: TargetOptions): Target
   }
 }
 
-function checkMs(what: string, key: string, value: number | undefined, minMs: number): void {
+export function checkTimeoutMs(what: string, timeoutMs: number): void {
+  checkMs(what, 'timeoutMs', timeoutMs, 1, maxTimeoutMs)
+}
+
+function checkMs(
+  what: string,
+  key: string,
+  value: number | undefined,
+  minMs: number,
+  maxMs: number,
+): void {
   if (value === undefined || (value >= minMs && value <= maxMs)) return
   throw new RedriveError(
     'INVALID_CONFIG',

@@ -6,11 +6,17 @@ import type { StoredRecord } from '../../backends/kafka/record.ts'
 import { unseal } from '../dead/envelope.ts'
 import { keyOf } from '../dead/stream.ts'
 import { Replayed } from '../replay/replayed.ts'
+import type { NodeSettings } from '../graph/settings.ts'
 import type { NodePlace } from '../graph/topics.ts'
 
 /** A node, and the topic of its dead records. */
 export interface DeadPlace extends NodePlace {
   topic: string
+}
+
+/** Where the dead records of a node are. */
+export function deadPlaceOf({ cluster, graph, node, dlq }: NodeSettings): DeadPlace {
+  return { cluster, graph, node, topic: dlq.topic }
 }
 
 export interface Depth {
@@ -49,7 +55,7 @@ interface Known {
   readonly node: DeadPlace
   readonly replayed: Replayed
   parts: Part[]
-  askedMs: number
+  measuredMs: number
 }
 
 /**
@@ -71,7 +77,7 @@ export class DeadRecordDepth {
   readonly #known: Known[]
   readonly #admin: Admin
   readonly #fetcher: Fetcher
-  #asking: Promise<NodeDepth[]> | undefined
+  #measuring: Promise<NodeDepth[]> | undefined
 
   constructor(options: DeadRecordDepthOptions) {
     this.#options = options
@@ -80,30 +86,30 @@ export class DeadRecordDepth {
     const fetcher = (this.#fetcher = new Fetcher(cluster))
     this.#known = nodes.map((node) => {
       const replayed = new Replayed({ cluster, fetcher, admin, place: node })
-      return { node, replayed, parts: [], askedMs: -Infinity }
+      return { node, replayed, parts: [], measuredMs: -Infinity }
     })
   }
 
-  /** Concurrent calls share one answer. Never rejects. */
-  ask(): Promise<NodeDepth[]> {
-    this.#asking ??= this.#askAll().finally(() => (this.#asking = undefined))
-    return this.#asking
+  /** Concurrent calls share one measurement. Never rejects. */
+  measure(): Promise<NodeDepth[]> {
+    this.#measuring ??= this.#measureAll().finally(() => (this.#measuring = undefined))
+    return this.#measuring
   }
 
   async close(): Promise<void> {
-    await this.#asking
+    await this.#measuring
     await Promise.all([this.#admin.close().catch(() => {}), this.#fetcher.close()])
   }
 
   /** The node that was read longest ago comes first, so that none is starved. */
-  async #askAll(): Promise<NodeDepth[]> {
+  async #measureAll(): Promise<NodeDepth[]> {
     const { cluster, longestMs = 3000 } = this.#options
     const endMs = cluster.clock.mono() + longestMs
     const found: NodeDepth[] = []
-    for (const known of this.#known.toSorted((one, other) => one.askedMs - other.askedMs)) {
+    for (const known of this.#known.toSorted((one, other) => one.measuredMs - other.measuredMs)) {
       const { node } = known
       try {
-        found.push({ ...node, ...(await this.#ask(known, endMs)) })
+        found.push({ ...node, ...(await this.#measureNode(known, endMs)) })
       } catch (error) {
         found.push({ ...node, error: cluster.toRedriveError(error) })
       }
@@ -111,13 +117,13 @@ export class DeadRecordDepth {
     return found
   }
 
-  async #ask(known: Known, endMs: number): Promise<Depth> {
+  async #measureNode(known: Known, endMs: number): Promise<Depth> {
     const { cluster, maxHeld = 100_000 } = this.#options
     const { node, replayed } = known
     this.#checkTime(node.topic, endMs)
     const nowMs = cluster.clock.mono()
-    if (nowMs - known.askedMs > staleMs) known.parts = []
-    known.askedMs = nowMs
+    if (nowMs - known.measuredMs > staleMs) known.parts = []
+    known.measuredMs = nowMs
     const places = await this.#placesOf(node.topic)
     const bounds = await cluster.call(() => this.#fetcher.bounds(places))
     await replayed.catchUp()
@@ -142,8 +148,8 @@ export class DeadRecordDepth {
   }
 
   async #placesOf(topic: string): Promise<{ topic: string; partition: number }[]> {
-    const ask = (): ReturnType<Admin['metadata']> => this.#admin.metadata({ topics: [topic] })
-    const { topics } = await this.#options.cluster.call(ask)
+    const read = (): ReturnType<Admin['metadata']> => this.#admin.metadata({ topics: [topic] })
+    const { topics } = await this.#options.cluster.call(read)
     const found = topics.get(topic)
     if (!found) throw new Error(`the topic ${topic} does not exist`)
     return Array.from({ length: found.partitionsCount }, (_, partition) => ({ topic, partition }))

@@ -9,7 +9,7 @@ export const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8'
 export interface PipelineMetricsOptions {
   clock: Clock
   /** Reads the depth of the dead records of each node. */
-  standing: () => Promise<readonly NodeDepth[]>
+  measureDepths: () => Promise<readonly NodeDepth[]>
   /** Called when a depth could not be read. */
   onError?: (error: unknown) => void
 }
@@ -95,8 +95,8 @@ export class PipelineMetrics {
       'gauge',
       'Age of the oldest of these records. 0 when there is none.',
     )
-    const { clock, standing, onError } = this.#options
-    for (const one of await standing()) {
+    const { clock, measureDepths, onError } = this.#options
+    for (const one of await measureDepths()) {
       const node = this.#labelsOf(one)
       if ('error' in one) {
         this.#scrapeErrors.add(node)

@@ -82,7 +82,7 @@ class Replay {
       ends: [],
       startedAt: toTimestamp(cluster.clock.now()),
       done: false,
-      asked: formatRequest(options),
+      request: formatRequest(options),
     }
   }
 

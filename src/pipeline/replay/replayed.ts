@@ -31,8 +31,8 @@ export interface ReplayProgress {
   ends: number[]
   startedAt: string
   done: boolean
-  /** The parameters, for people. */
-  asked: string
+  /** The parameters of the replay as JSON, for people. */
+  request: string
 }
 
 /** Offsets per bitmap. */

@@ -42,10 +42,13 @@ export const redactedMark = '[redacted]'
 const maxText = 1024 ** 2
 const maxPayload = 4 * 1024 ** 2
 
-/** The part of a letter that every view has. */
+/** Digits that JavaScript may not represent exactly. */
+const longNumber = /\d{16}/
+
+/** The fields of a letter that are in summaries as well. */
 type Described = Omit<DeadLetter, 'payload' | 'history'>
 
-/** Hides secrets and personal data in letters. Pure: what it gets stays as it is. */
+/** Hides secrets and personal data in letters. Pure: it never changes its arguments. */
 export class Redaction {
   readonly atCapture: boolean
   readonly redactStored: boolean
@@ -99,16 +102,23 @@ export class Redaction {
 
   #json(value: Json, paths: readonly Segments[]): Json {
     if (typeof value === 'string') return this.text(value)
-    if (typeof value === 'number') {
-      const text = String(value)
-      return this.text(text) === text ? value : redactedMark
-    }
+    if (typeof value === 'number') return this.#hidesNumber(value) ? redactedMark : value
     if (typeof value !== 'object' || value === null) return value
+    if (rawJson.isRawJSON(value))
+      return this.text(value.rawJSON) === value.rawJSON ? value : redactedMark
     if (!Array.isArray(value)) return this.#fields(value, paths)
     return value.map((item, index) => {
       const { isMatch, below } = descend(paths, String(index))
       return isMatch ? redactedMark : this.#json(item, below)
     })
+  }
+
+  /** A number that has lost digits cannot be checked: it is hidden if it may be a card number. */
+  #hidesNumber(value: number): boolean {
+    const text = String(value)
+    if (this.text(text) !== text) return true
+    const isExact = !Number.isInteger(value) || Number.isSafeInteger(value)
+    return !isExact && this.#detectors.has('card-number') && /^-?[2-6]\d{16,18}$/.test(text)
   }
 
   #fields(
@@ -137,6 +147,11 @@ export class Redaction {
     const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
     const redacted = this.#payloadText(text, kindOf(contentType) === 'text')
     return redacted === text ? payload : withBytes(payload, new TextEncoder().encode(redacted))
+  }
+
+  /** The payload as it is stored. Bytes that are no text are stored as they are. */
+  storedPayload(payload: Payload): Payload {
+    return this.redactStored && isUtf8(payload.bytes) ? this.payload(payload) : payload
   }
 
   #payloadText(text: string, isText: boolean): string {
@@ -286,7 +301,7 @@ export class Redaction {
       tags: letter.tags.map((tag) => this.key(tag)),
     }
     if (!this.redactStored) return stored
-    const changed = isUtf8(payload.bytes) ? this.payload(payload) : payload
+    const changed = this.storedPayload(payload)
     const visible = headers && this.headers(headers)
     const isChanged = JSON.stringify(visible) !== JSON.stringify(headers)
     return {
@@ -305,10 +320,29 @@ function withBytes(payload: Payload, bytes: Uint8Array): Payload {
   return { ...payload, bytes, size: bytes.byteLength, redacted: true }
 }
 
-/** The JSON of a string. Undefined: it is not JSON. */
+/** A JSON number with all its digits, which `JSON.stringify` writes as they are. */
+interface RawNumber {
+  readonly rawJSON: string
+}
+
+/** Functions of V8 that the library types do not have yet. */
+const rawJson = JSON as unknown as {
+  rawJSON(text: string): Json
+  isRawJSON(value: unknown): value is RawNumber & Json
+}
+
+/**
+ * The JSON of a string. Undefined: it is not JSON. Long numbers stay as raw JSON: JavaScript would
+ * round them, and a rounded card number is not recognised.
+ */
 function parseJson(text: string): Json | undefined {
+  const keepDigits = (_: string, value: Json, context?: { source?: string }): Json =>
+    typeof value === 'number' && context?.source !== undefined && longNumber.test(context.source)
+      ? rawJson.rawJSON(context.source)
+      : value
   try {
-    return JSON.parse(text.replace(/^\ufeff/, '')) as Json
+    const json = text.replace(/^\ufeff/, '')
+    return (longNumber.test(json) ? JSON.parse(json, keepDigits) : JSON.parse(json)) as Json
   } catch {
     return undefined
   }

@@ -3,6 +3,7 @@ import { Repeater } from '../../clock/repeater.ts'
 import { RedriveError } from '../../errors.ts'
 import type { DeadLetterQueue } from '../../queue/queue.ts'
 import { Activity } from './activity.ts'
+import { GroupChanges } from './group-changes.ts'
 import { heartbeat, streamStart } from './event-text.ts'
 import { ScopeFeed, type FeedFilter } from './scope-feed.ts'
 import { Subscriber, type SubscriberOptions } from './subscriber.ts'
@@ -44,6 +45,7 @@ export interface SubscribeOptions extends SubscriberOptions {
 export class Feed {
   readonly #options: FeedOptions
   readonly #activity: Activity
+  readonly #groups: GroupChanges
   readonly #scopes = new Map<string, ScopeFeed>()
   readonly #checks = new Map<Subscriber, () => Promise<boolean>>()
   readonly #reads: Repeater
@@ -59,6 +61,7 @@ export class Feed {
     const { dlq, clock } = options
     this.#options = options
     this.#activity = new Activity(dlq)
+    this.#groups = new GroupChanges(dlq, clock)
     this.#reads = new Repeater({ clock, round: () => this.#readRound() })
     this.#accessChecks = new Repeater({ clock, round: () => this.#checkAccess() })
   }
@@ -165,7 +168,7 @@ export class Feed {
   }
 
   async #read(): Promise<void> {
-    const happenings = await this.#activity.read()
+    const happenings = [...(await this.#activity.read()), ...(await this.#groups.read())]
     for (const scope of this.#scopes.values()) scope.publish(happenings)
     for (const scope of this.#scopes.values()) await scope.read()
   }

@@ -17,6 +17,9 @@ import type { Tokens } from '../tokens.ts'
 import type { Viewer } from '../viewer.ts'
 import type { Views } from '../views.ts'
 
+/** What the server needs of a pipeline. */
+export type ServedPipeline = Pick<PipelineAdmin, 'graphs' | 'status' | 'find' | 'replay'>
+
 /** What the handlers of all requests share. */
 export interface Shared {
   dlq: DeadLetterQueue
@@ -29,7 +32,7 @@ export interface Shared {
   /** Every effective setting of the server and its origin, without secrets. */
   settings: readonly Setting[]
   /** The pipeline of the server. Undefined: it has none. */
-  pipeline: PipelineAdmin | undefined
+  pipeline: ServedPipeline | undefined
   feed: Feed
 }
 

@@ -5,6 +5,7 @@ import { erasureHandlers } from './erasures.ts'
 import { eventHandlers } from './events.ts'
 import { groupHandlers } from './groups.ts'
 import type { Handlers } from './handler.ts'
+import { keyHandlers } from './keys.ts'
 import { letterHandlers } from './letters.ts'
 import { pipelineHandlers } from './pipeline.ts'
 import { queueHandlers } from './queues.ts'
@@ -32,6 +33,7 @@ export const handlers: Handlers = {
   ...tokenHandlers,
   ...auditHandlers,
   ...erasureHandlers,
+  ...keyHandlers,
   ...sessionHandlers,
   ...eventHandlers,
   ...workerHandlers,

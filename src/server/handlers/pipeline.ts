@@ -5,10 +5,10 @@ import { withoutUndefined } from '../../check/keys.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { hasCode, RedriveError } from '../../errors.ts'
 import { toMs } from '../../letter/time.ts'
-import type { NodeStatus, PipelineAdmin } from '../../pipeline/admin.ts'
+import type { NodeStatus } from '../../pipeline/admin.ts'
 import type { ReplayFilter } from '../../pipeline/replay/filter.ts'
 import type { ReplayReport } from '../../pipeline/replay/options.ts'
-import type { Handlers } from './handler.ts'
+import type { Handlers, ServedPipeline } from './handler.ts'
 
 /** A longer replay is continued by another call, so that no call outlives its connection. */
 const maxReplayMs = 20_000
@@ -49,7 +49,7 @@ function optionsOf({
   again,
   id,
   dryRun,
-}: ReadInputOf<'replayNode'>): Omit<Parameters<PipelineAdmin['replay']>[1], 'signal'> {
+}: ReadInputOf<'replayNode'>): Omit<Parameters<ServedPipeline['replay']>[1], 'signal'> {
   return withoutUndefined({
     filter: filter && filterOf(filter),
     target: to,
@@ -76,7 +76,7 @@ function filterOf({
 }
 
 function viewReport(given: ReplayReport): OutputOf<'replayNode'> {
-  const { asked: _, ...report } = given
+  const { request: _, ...report } = given
   return { ...report, positions: [...report.positions], ends: [...report.ends] }
 }
 
@@ -96,7 +96,7 @@ async function withTimeLimit<T>(
 }
 
 /** The graph is known without Kafka, and is shown while Kafka is unreachable. */
-async function nodesOf(pipeline: PipelineAdmin): Promise<PipelineNodeView[]> {
+async function nodesOf(pipeline: ServedPipeline): Promise<PipelineNodeView[]> {
   const { nodes } = pipeline.graphs
   const status = await pipeline.status().catch((error: unknown): NodeStatus[] => {
     if (!hasCode(error, 'MAILBOX_UNAVAILABLE')) throw error

@@ -2,9 +2,9 @@ import type { reportEndpoints } from '../../api/endpoints/reports.ts'
 import { withoutUndefined } from '../../check/keys.ts'
 import { alertNotFound } from '../../observers/alerts/alerts.ts'
 import type { Alert } from '../../policy/alert-rule.ts'
-import { RedriveError } from '../../errors.ts'
 import { isAlertInScope, viewAlert } from '../alert-view.ts'
 import { boundFilter } from '../bounds.ts'
+import { rethrowAsInput } from '../problems.ts'
 import { viewSummary } from '../view.ts'
 import { checkTextProbe, redactAny } from '../viewer.ts'
 import type { Handlers } from './handler.ts'
@@ -52,6 +52,8 @@ export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
 
   getMetrics: (_, { dlq }) => dlq.metrics(),
 
+  getMetricsSince: ({ since }, { dlq }) => dlq.metrics({ since }),
+
   scrapeMetrics: (_, { metrics }) => metrics.text(),
 
   async backtest({ filter = {}, ...change }, { dlq, caller }) {
@@ -68,12 +70,7 @@ export const reportHandlers: Handlers<keyof typeof reportEndpoints> = {
       payload ? !redactStored && !(atCapture && isEncrypted) : !atCapture,
     )
     const options = withoutUndefined({ payload, limit, among })
-    const letters = await dlq.search(words, options).catch((error: unknown) => {
-      // The request is what can be changed here, not the configuration of the server.
-      if (error instanceof RedriveError && error.code === 'INVALID_CONFIG')
-        throw new RedriveError('INVALID_INPUT', error.message)
-      throw error
-    })
+    const letters = await dlq.search(words, options).catch(rethrowAsInput)
     return letters.map((letter) => viewSummary(letter, caller))
   },
 }

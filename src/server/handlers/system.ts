@@ -13,7 +13,7 @@ export const systemHandlers: Handlers<keyof typeof systemEndpoints> = {
     throw new RedriveError('STORE_UNAVAILABLE', 'the store is unreachable or cannot write')
   },
 
-  getStatistics: (_, { dlq }) => dlq.stats(),
+  getStatistics: ({ by = [] }, { dlq }) => dlq.stats({ by: [by].flat() }),
 
   getSettings: (_, { settings }) =>
     settings.map(({ value, ...rest }) => ({ ...rest, value: value as Json })),

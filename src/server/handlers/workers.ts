@@ -8,11 +8,13 @@ export const workerHandlers: Handlers<keyof typeof workerEndpoints> = {
     const workers = await dlq.workers()
     return queues ? workers.flatMap((worker) => inQueues(worker, queues)) : workers
   },
+
+  listMailboxes: (_, { dlq }) => dlq.mailboxes(),
 }
 
 /** The worker without other queues, if it runs any of these. */
 function inQueues(worker: WorkerView, allowed: readonly string[]): WorkerView[] {
-  const { running: _, slots: __, limiters, ...rest } = worker
+  const { running: _, slots: __, loops: ___, limiters, ...rest } = worker
   const queues = worker.queues.filter((queue) => allowed.includes(queue))
   if (queues.length === 0) return []
   const paused = worker.paused.filter((queue) => allowed.includes(queue))

@@ -166,7 +166,7 @@ function encryptRecords(records: Records, letters: LetterCipher, withKeys: WithK
     },
     put: (kind: string, id: string, value: Json, expectedVersion?: number) => {
       if (!encryptedKinds.has(kind)) return records.put(kind, id, value, expectedVersion)
-      const subject = subjectOf(value)
+      const subject = subjectOf(kind, value)
       return withKeys([subject], (keys) =>
         records.put(
           kind,

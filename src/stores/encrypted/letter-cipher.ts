@@ -31,9 +31,15 @@ export class LetterCipher {
   /** The keys for the letters of one call. */
   async dataKeys(subjects: readonly (string | undefined)[]): Promise<DataKeys> {
     const common = await this.#cipher.dataKey()
-    const own = new Map<string, DataKey>()
-    for (const subject of new Set(subjects))
-      if (subject !== undefined) own.set(subject, await this.#subjectKey(subject, common))
+    const named = [...new Set(subjects)].filter((subject) => subject !== undefined)
+    const own = new Map(
+      await Promise.all(
+        named.map(async (subject): Promise<[string, DataKey]> => [
+          subject,
+          await this.#subjectKey(subject, common),
+        ]),
+      ),
+    )
     return { of: (subject) => own.get(subject ?? '') ?? common }
   }
 
@@ -111,10 +117,8 @@ export class LetterCipher {
     }
   }
 
-  async openLetters(letters: readonly DeadLetter[]): Promise<DeadLetter[]> {
-    const opened: DeadLetter[] = []
-    for (const letter of letters) opened.push(await this.openLetter(letter))
-    return opened
+  openLetters(letters: readonly DeadLetter[]): Promise<DeadLetter[]> {
+    return Promise.all(letters.map((letter) => this.openLetter(letter)))
   }
 
   /** Never rejects: a list must not fail because of one letter. */
@@ -135,10 +139,8 @@ export class LetterCipher {
     }
   }
 
-  async openSummaries(letters: readonly LetterSummary[]): Promise<LetterSummary[]> {
-    const opened: LetterSummary[] = []
-    for (const letter of letters) opened.push(await this.openSummary(letter))
-    return opened
+  openSummaries(letters: readonly LetterSummary[]): Promise<LetterSummary[]> {
+    return Promise.all(letters.map((letter) => this.openSummary(letter)))
   }
 
   async openStored(stored: StoredLetter): Promise<StoredLetter> {

@@ -8,12 +8,14 @@ import type { LetterCipher } from './letter-cipher.ts'
 /** Letters and records that are read at once. */
 const pageSize = 100
 
+const editKind = 'edit'
+
 /**
  * Kinds of records that contain parts of payloads, or keys of data subjects: saved edits, the input
  * of bulk actions, the filters of saved views, and responses of the server.
  */
 export const encryptedKinds: ReadonlySet<string> = new Set([
-  'edit',
+  editKind,
   'bulk',
   'view',
   'idempotency',
@@ -87,15 +89,16 @@ async function rotateRecord(
     if (hasCode(error, 'DECRYPTION_FAILED')) return 'failed'
     throw error
   }
-  const subject = subjectOf(value)
+  const subject = subjectOf(kind, value)
   const key = (await letters.dataKeys([subject])).of(subject)
   const sealed = letters.sealRecord(key, kind, id, value)
   const result = await below.records.put(kind, id, sealed, version)
   return result === 'written' ? 'rotated' : 'skipped'
 }
 
-/** The data subject of a saved edit. */
-export function subjectOf(value: Json): string | undefined {
+/** The data subject of a record. Only saved edits name one. */
+export function subjectOf(kind: string, value: Json): string | undefined {
+  if (kind !== editKind) return undefined
   const { subject } = (value ?? {}) as { subject?: Json }
   return typeof subject === 'string' ? subject : undefined
 }

@@ -90,8 +90,9 @@ function measureWith(kind: string, { clock, onCall }: InstrumentedOptions): Meas
         })
         endSpan(span, items, error)
       }
-      const called = span ? span.run(() => call(...args)) : call(...args)
-      return called.then(
+      // Async, so that an error that a driver throws synchronously is measured too.
+      const start = async (): Promise<unknown> => call(...args)
+      return (span ? span.run(start) : start()).then(
         (result) => {
           end(result)
           return result

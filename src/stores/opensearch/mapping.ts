@@ -92,7 +92,7 @@ const records = {
   stamp: unindexed,
 }
 
-/** For dedupeKeys, lanes and totals. */
+/** Dedupe keys, lanes and totals. Existing stores have an index of this name, so it stays. */
 const books = { kind: keyword, name: keyword }
 
 /** The fields of each index. Other fields are stored, but never indexed. */

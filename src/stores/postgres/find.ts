@@ -45,11 +45,23 @@ export async function planQuery(
 ): Promise<Query> {
   const codes = await codesOf(context, filter)
   const ids = await findIds(context, filter)
-  const queues = codes.queues ?? (ids ? [] : [...(await context.queues.all()).values()])
+  const queues = ids ? [] : await queuesOf(context, codes)
   const preferNarrow = !ids && narrowRanges(filter) !== undefined && (await isWide(context, codes))
   const wanted = codes.states ?? [...states.keys()]
   const stages = planStages({ filter, order, queues, states: wanted, ids, preferNarrow })
   return { filter, order, codes, stages }
+}
+
+/**
+ * The queues that can have matching letters: the counts tell which ones have none of a category,
+ * priority or policy. In which states they are may change during the search.
+ */
+async function queuesOf({ connection, queues }: StoreContext, codes: Codes): Promise<number[]> {
+  if (!codes.categories && !codes.priorities && !codes.policies)
+    return codes.queues ?? [...(await queues.all()).values()]
+  const passes = cellTest({ ...codes, states: undefined })
+  const cells = await readCells((sql, values) => connection.read(sql, values))
+  return [...new Set(cells.flatMap(([cell]) => (passes(cell) ? [cell.queue] : [])))]
 }
 
 async function isWide({ connection }: StoreContext, codes: Codes): Promise<boolean> {
@@ -82,13 +94,17 @@ type Item = DeadLetter | LetterSummary
 /** Reads a page. */
 export async function find(
   context: StoreContext,
-  { filter, order, limit, after, whole }: Search,
+  { filter, order, limit, after, whole, partial = false }: Search,
 ): Promise<{ items: Item[]; next?: Place }> {
   checkPlace(after, order)
   const query = await planQuery(context, filter, order)
   const extent = whole ? 'whole' : 'summary'
   const read = readerOf<Item>(filter, whole ? decodeLetter : decodeSummary)
-  const page = readPage<number, Item>(query.stages, { limit, ...(after ? { after } : {}) })
+  const page = readPage<number, Item>(query.stages, {
+    limit,
+    partial,
+    ...(after ? { after } : {}),
+  })
   let step = page.next()
   while (!step.done) step = page.next(await readStep(context, query, step.value, extent, read))
   return step.value

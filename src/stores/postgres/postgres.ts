@@ -142,7 +142,7 @@ class PostgresLetterStore implements PostgresStore {
       withSlot: (use) => this.#slots.use(use),
       wake: () => this.#wake(),
     }
-    this.records = postgresRecords((work) => this.#use(work))
+    this.records = postgresRecords(this.#context, (work) => this.#use(work))
     const batches = { maxInFlight: 2, maxBatchCost: maxItems }
     this.#adder = new Adder(this.#context)
     this.#changes = new Batcher(batches, (calls) => runBatch(calls, (some) => this.#applyAll(some)))

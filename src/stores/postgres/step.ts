@@ -99,9 +99,11 @@ interface Keys {
 }
 
 /** The sort key of a stage. Letters found by id are sorted by a key that no index has. */
-function keysOf({ key }: Stage<number>, order: Order): Keys {
-  if (key === 'id' || key === 'none')
-    return { key: 'NULL::bigint', order: ['l.id'], isTimed: false }
+function keysOf({ key, ranges }: Stage<number>, order: Order): Keys {
+  if (key === 'id' || key === 'none') {
+    const sorted = ranges[0]!.index === 'list' ? ['l.queue', 'l.id'] : ['l.id']
+    return { key: 'NULL::bigint', order: sorted, isTimed: false }
+  }
   const column =
     key === 'computed' ? (order === 'due' ? 'l.due_at' : 'l.settled_at') : `l.${key}_at`
   if (key !== 'computed') return { key: column, order: [column, 'l.id'], isTimed: true }
@@ -117,6 +119,13 @@ function afterCondition({ after, stage }: StepRequest<number>, by: Keys, put: Pu
   const key = put(after.key === keyless ? keylessMs : keyTime(after.key))
   return [`(${by.order.join(', ')}) ${sign} (${key}::bigint, ${put(after.id)}::uuid)`]
 }
+
+/**
+ * Unlike an equality, an array lets the order by queue and id count: only the index `letters_list`
+ * has it. The planner would otherwise read the primary key, which is in the order of ids too, and
+ * read all letters for a range that has few.
+ */
+const isInQueueOfList = 'l.queue = ANY (ARRAY[r.queue])'
 
 /** SQL for the ranges of a stage as a table `r`, and for the condition that selects one of them. */
 function rangesOf(
@@ -135,14 +144,16 @@ function rangesOf(
         list((range) => ('state' in range ? range.state : 0)),
       ]
       const { settledBefore } = filter
-      const settled = first!.index === 'list' ? '' : ' AND l.settled_at IS NOT NULL'
+      const isList = first!.index === 'list'
+      const isInQueue = isList ? isInQueueOfList : 'l.queue = r.queue'
+      const settled = isList ? '' : ' AND l.settled_at IS NOT NULL'
       const before =
         settled === '' || settledBefore === undefined
           ? ''
           : ` AND l.settled_at < ${put(encodeTime(settledBefore))}::bigint`
       return {
         from: `unnest(${queue}, ${state}) AS r(queue, state)`,
-        where: `l.queue = r.queue AND l.state = r.state${settled}${before}`,
+        where: `${isInQueue} AND l.state = r.state${settled}${before}`,
       }
     }
     case 'due': {

@@ -1,4 +1,4 @@
-import { searchOf, type Place } from '../search.ts'
+import { searchOf, type Place, type Search } from '../search.ts'
 import { states, type DeadLetter, type LetterSummary } from '../../letter/letter.ts'
 import { writeCursor, type LetterFilter, type LetterQuery, type Page } from '../../letter/query.ts'
 import { toText } from '../../backends/redis/connection.ts'
@@ -26,7 +26,7 @@ export async function findLetters(
   return next ? { items, cursor: writeCursor({ order: search.order, ...next }) } : { items }
 }
 
-type PageRequest = Pick<ReturnType<typeof searchOf>, 'filter' | 'order' | 'limit' | 'after'>
+type PageRequest = Pick<Search, 'filter' | 'order' | 'limit' | 'after' | 'partial'>
 
 async function readLetters(
   context: StoreContext,

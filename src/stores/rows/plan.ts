@@ -13,6 +13,9 @@ const maxRanges = 512
 /** A page ends early past this number of payload bytes: it may always be shorter than its limit. */
 const maxPageBytes = 32 * 2 ** 20
 
+/** A partial page ends after this number of steps, which is about a fifth of a second. */
+const maxPartialSteps = 32
+
 /** Part of an index. Stores name queues by number or by name. */
 export type Range<Q> =
   | { index: 'ids'; ids: readonly string[] }
@@ -128,11 +131,12 @@ export interface Step<T> {
  */
 export function* readPage<Q, T>(
   stages: readonly Stage<Q>[],
-  { limit, after: start }: Pick<Search, 'limit' | 'after'>,
+  { limit, after: start, partial = false }: Pick<Search, 'limit' | 'after' | 'partial'>,
 ): Generator<StepRequest<Q>, { items: T[]; next?: Place }, Step<T>> {
   const items: T[] = []
   let bytes = 0
   let last: Place | undefined
+  let steps = 0
   for (const stage of stages) {
     const isLastStage = stage.key === 'none'
     if (start?.key === keyless && !isLastStage && stages.length > 1) continue
@@ -146,6 +150,7 @@ export function* readPage<Q, T>(
         last = found.place
       }
       after = step.next
+      if (after && partial && ++steps >= maxPartialSteps) return { items, next: after }
     } while (after)
   }
   return { items }

@@ -12,10 +12,10 @@ import {
   type StepRequest,
 } from '../rows/plan.ts'
 import { needsReading, sourceKey } from '../rows/source-key.ts'
-import { among, cellCodes } from '../rows/tally.ts'
+import { cellCodes } from '../rows/tally.ts'
 import type { Search } from '../search.ts'
 import type { StoreContext } from './context.ts'
-import { cellTest, queuesOf } from './filter.ts'
+import { cellTest } from './filter.ts'
 import { loadLetters } from './letters.ts'
 import type { Methods } from './protocol.ts'
 import { readRange, stageCondition, type IndexEntry } from './ranges.ts'
@@ -39,13 +39,14 @@ export type Scan = Pick<Search, 'filter' | 'order' | 'after'>
 
 /** The index ranges that contain all matches. */
 function planSearch(context: StoreContext, { filter, order }: Scan): Stage<number>[] {
-  const wanted = queuesOf(context, filter)
   const passes = cellTest(context, filter)
+  // In which states the letters are may change during the search.
+  const passesInAnyState = cellTest(context, { ...filter, state: [...states] })
   const queues = new Set<number>()
   let letters = 0
   for (const [cell, n] of context.counters.cells()) {
     const parts = partsOf(cell)
-    if (among(wanted, parts.queue)) queues.add(parts.queue)
+    if (n > 0 && passesInAnyState(parts)) queues.add(parts.queue)
     if (passes(parts)) letters += n
   }
   return planStages({

@@ -48,7 +48,13 @@ const badFilters: object[] = [
   { limit: 5, state: 'pending', unknown: true },
 ]
 
-const badQueries: object[] = [{ limit: 'x' }, { cursor: 5 }, { payload: 1 }, { sort: 'newest' }]
+const badQueries: object[] = [
+  { limit: 'x' },
+  { cursor: 5 },
+  { payload: 1 },
+  { partial: 'yes' },
+  { sort: 'newest' },
+]
 
 export const findChecks = [
   ...orders.map((order) =>

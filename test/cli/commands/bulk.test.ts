@@ -140,6 +140,21 @@ describe('redrive bulk', () => {
     expect(await amounts()).toEqual([0, 0])
   })
 
+  it.each(['archive', 'restore', 'retry'])(
+    'refuses %s by filter above the limit of approval, as the API does',
+    async (command) => {
+      const { run } = await aStore()
+      if (command === 'restore') await run('archive', '--queue', 'orders', '--yes')
+      const config = join(folder, 'approval.yaml')
+      writeFileSync(config, 'approval:\n  above: 1\n')
+      const args = [command, '--queue', 'orders', '--yes', '--config', config]
+      const { err, exit } = await run(...args)
+      expect(err).toContain('APPROVAL')
+      expect(err).toContain('has to approve it')
+      expect(exit).not.toBe(0)
+    },
+  )
+
   it('leaves letters out whose groups are not fixed, if the configuration says so', async () => {
     const { run } = await aStore()
     const config = join(folder, 'fix.yaml')
@@ -164,12 +179,10 @@ describe('redrive bulk', () => {
       env: plainEnv,
     })
     let err = ''
-    const started = Promise.withResolvers<void>()
-    child.stderr.setEncoding('utf8').on('data', (part: string) => {
-      err += part
-      if (err.includes('of 50')) started.resolve()
-    })
-    await started.promise
+    child.stderr.setEncoding('utf8').on('data', (part: string) => (err += part))
+    const progress = async (): Promise<number> =>
+      (JSON.parse((await run('bulk', 'show', id, '--json')).out) as BulkAction).progress.succeeded
+    await expect.poll(progress).toBeGreaterThan(0)
     child.kill('SIGINT')
     const [exit] = (await once(child, 'close')) as [number]
     expect(err).toContain(`Continue with: redrive bulk resume ${id}`)

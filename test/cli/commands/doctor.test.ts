@@ -51,9 +51,13 @@ describe('doctor', () => {
     ])
     const { out, exit } = await redrive(['doctor', '--store', url])
     expect(exit).toBe(0)
-    expect(out).toMatch(/warn due: letter \S+ of orders is late by \d+ d: start a worker/)
+    expect(out).toMatch(
+      /warn due: letter \S+ of orders is late by \d+ d\n {5}Fix: Start a worker: none is running\.\n/,
+    )
     expect(out).toContain('warn leases: 1 lease expired over a minute ago')
-    expect(out).toContain('warn no handler: 1 letter of orphans waits for a worker that handles it')
+    expect(out).toContain(
+      'warn no handler: 1 letter of orphans is parked, because no worker handles the queue\n     Fix: Start a worker with a handler for orphans; it runs the letters.\n',
+    )
   })
 
   it('reports corrupt letters and wrong counts', async () => {
@@ -98,7 +102,7 @@ describe.skipIf(redis.missing)('doctor on Redis', () => {
     const checked = await redrive(['doctor', '--store', url])
     expect(checked.exit).toBe(1)
     expect(checked.out).toMatch(
-      /FAIL indexes: \d+ entries missing, .*: run redrive doctor --repair/,
+      /FAIL indexes: \d+ entries missing, .*\n {5}Fix: Run redrive doctor --repair\./,
     )
     const repaired = await redrive(['doctor', '--repair', '--store', url])
     expect(repaired.out).toMatch(/warn indexes: .*: repaired/)

@@ -49,6 +49,24 @@ describe('redrive edit', () => {
   })
 })
 
+describe('redrive edit with rules in the configuration', () => {
+  it.each([
+    ['payloadSchema', 'payloadSchema:\n  required: [currency]\n', '{"amount":7}'],
+    ['redact', 'redact: {}\n', '{"amount":"[redacted]"}'],
+  ])('obeys %s', async (rule, text, payload) => {
+    const { id, run, show } = await aStore()
+    const config = join(folder, `${rule}.yaml`)
+    writeFileSync(config, text)
+    const args = ['edit', id, '--file', aFile(payload), '--reason', 'x', '--yes']
+    expect(await run(...args, '--config', config)).toMatchObject({
+      err: expect.stringContaining('INVALID_INPUT') as string,
+      exit: 2,
+    })
+    expect((await show()).version).toBe(1)
+    expect((await run(...args)).exit).toBe(0)
+  })
+})
+
 describe('other actions on letters', () => {
   it('adds a note', async () => {
     const { id, run, show } = await aStore()

@@ -10,6 +10,7 @@ import { DeadLetterQueue } from '../../../src/queue/queue.ts'
 import { chance } from '../chance.ts'
 import { pause } from '../child.ts'
 import { createEnvironment } from '../environment.ts'
+import type { KillPoint } from './kill-store.ts'
 import { isRejected, options, queue } from './work.ts'
 
 export interface BulkCrashSettings {
@@ -38,7 +39,8 @@ const standstillMs = 60_000
 export function crashBulk(settings: BulkCrashSettings): Promise<BulkCrashResult> {
   return withLetters(settings, async ({ dlq, ledger, run }) => {
     const plan = await dlq.plan('retry', { queue })
-    const kills = await run(plan)
+    // Each letter is scheduled, claimed and settled.
+    const kills = await run(plan, 3)
     return { ...(await verify(dlq, plan.id, ledger)), kills }
   })
 }
@@ -48,8 +50,8 @@ export interface BulkCrash {
   dlq: DeadLetterQueue
   /** The file in which the handler writes what it runs. */
   ledger: string
-  /** Runs a planned action with kills, and returns their number. */
-  run: (plan: BulkAction) => Promise<number>
+  /** Runs a planned action, which writes each letter this often, and returns the kills. */
+  run: (plan: BulkAction, writesPerLetter: number) => Promise<number>
 }
 
 /** Creates a store with letters for `work`, and removes it then. */
@@ -65,9 +67,12 @@ export async function withLetters<T>(
       const ledger = join(dir, 'ledger')
       writeFileSync(ledger, '')
       await seed(dlq, settings.letters)
-      const run = async ({ id }: BulkAction): Promise<number> => {
+      const run = async ({ id }: BulkAction, writesPerLetter: number): Promise<number> => {
         await dlq.run(id)
-        return runWithKills(dlq, id, settings, () => start(environment.url, ledger))
+        const writes = writesPerLetter * settings.letters
+        return runWithKills(dlq, id, killPoints(settings, writes), (point) =>
+          start([environment.url, ledger, ...(point ? [String(point.after), point.at] : [])]),
+        )
       }
       return await work({ dlq, ledger, run })
     } finally {
@@ -92,41 +97,48 @@ async function seed(dlq: DeadLetterQueue, letters: number): Promise<void> {
     )
 }
 
-async function start(store: string, ledger: string): Promise<ChildProcess> {
-  const child = fork(worker, [store, ledger], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+async function start(args: readonly string[]): Promise<ChildProcess> {
+  const child = fork(worker, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   await once(child, 'message')
   return child
 }
 
-/** Kills the worker whenever the action reaches one of some random points, until it has ended. */
+/**
+ * Where each worker but the last kills itself. Each worker writes at most one batch more than its
+ * point says, so half of the writes are left when the last point is reached.
+ */
+function killPoints({ kills, seed: random }: BulkCrashSettings, writes: number): KillPoint[] {
+  const dice = chance(random)
+  return Array.from({ length: kills }, () => ({
+    after: Math.floor(dice.between(0, writes / (2 * kills))),
+    at: dice.pick(['before', 'during', 'after']),
+  }))
+}
+
+/** Starts a worker for each point, and one more, until the action has ended. */
 async function runWithKills(
   dlq: DeadLetterQueue,
   id: string,
-  { letters, kills, seed: random }: BulkCrashSettings,
-  startWorker: () => Promise<ChildProcess>,
+  points: readonly KillPoint[],
+  startWorker: (point?: KillPoint) => Promise<ChildProcess>,
 ): Promise<number> {
-  const dice = chance(random)
-  // Each letter is acted on, and later its outcome is read.
-  const points = Array.from({ length: kills }, () => dice.between(0, 2 * letters)).sort(
-    (a, b) => a - b,
-  )
-  let child = await startWorker()
   let killed = 0
-  let reached = 0
+  let child = await startWorker(points[0])
+  let reached = -1
   let reachedMs = performance.now()
   try {
     for (;;) {
-      const { state, progress } = await dlq.bulkAction(id)
+      const { state, count, progress } = await dlq.bulkAction(id)
       if (state === 'finished') return killed
-      const done = 2 * (letters - progress.pending) - progress.waiting
+      const done = 2 * (count - progress.pending) - progress.waiting
       if (done > reached) [reached, reachedMs] = [done, performance.now()]
       if (performance.now() - reachedMs > standstillMs)
         throw new Error(`no progress for ${standstillMs} ms: ${JSON.stringify(progress)}`)
-      if (killed < points.length && done >= points[killed]!) {
+      if (child.signalCode === 'SIGKILL') {
         killed += 1
-        await end(child)
-        child = await startWorker()
-      } else await pause(pollMs)
+        child = await startWorker(points[killed])
+      } else if (child.exitCode === null) await pause(pollMs)
+      else throw new Error(`a worker has ended with exit code ${child.exitCode}`)
     }
   } finally {
     await end(child)
@@ -134,6 +146,7 @@ async function runWithKills(
 }
 
 async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, 'exit')
   if (child.kill('SIGKILL')) await exited
 }

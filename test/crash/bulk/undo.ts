@@ -18,10 +18,10 @@ const patch = [{ op: 'replace', path: '/number', value: -1 } as const]
 export function crashUndo(settings: BulkCrashSettings): Promise<UndoCrashResult> {
   return withLetters(settings, async ({ dlq, run }) => {
     const edit = await dlq.plan('edit', { queue }, { ...by, patch })
-    const editKills = await run(edit)
+    const editKills = await run(edit, 1)
     const problems = await verifyNumbers(dlq, edit.id, () => -1)
     const undo = await dlq.planUndo(edit.id, by)
-    const kills = editKills + (await run(undo))
+    const kills = editKills + (await run(undo, 1))
     problems.push(...(await verifyNumbers(dlq, undo.id, (index) => index)))
     const [edited, undone] = [await dlq.bulkAction(edit.id), await dlq.bulkAction(undo.id)]
     return { edit: edited, undo: undone, kills, problems }

@@ -2,7 +2,7 @@ import { systemClock } from '../../../src/clock/clock.ts'
 import type { Message } from '../../../src/mailbox.ts'
 import { pause } from '../child.ts'
 import type { ViolationKind } from './verify.ts'
-import { overlaid } from './overlaid.ts'
+import { override } from '../override.ts'
 import type { Failpoint } from './plan.ts'
 import { wrapLoopParts, type LoopParts } from './loop-parts.ts'
 
@@ -53,7 +53,7 @@ export const bugs: Record<BugName, Bug> = {
     fault: { act: 'stop', point: 'last-failure' },
     plant: (parts) =>
       wrapLoopParts(parts, {
-        message: (message) => overlaid(message, { extend: () => Promise.resolve() }),
+        message: (message) => override(message, { extend: () => Promise.resolve() }),
         keep: identity,
       }),
   },
@@ -75,7 +75,7 @@ export const bugs: Record<BugName, Bug> = {
     plant: (parts) =>
       wrapLoopParts(parts, {
         message: (message) =>
-          overlaid(message, {
+          override(message, {
             nack: (options = {}) => message.nack({ ...options, failed: true }),
           }),
         keep: identity,
@@ -86,7 +86,7 @@ export const bugs: Record<BugName, Bug> = {
     plant: (parts) =>
       wrapLoopParts(parts, {
         message: (message) =>
-          overlaid(message, {
+          override(message, {
             nack: ({ failed = true } = {}) =>
               failed ? message.acknowledge() : message.nack({ failed }),
           }),
@@ -98,7 +98,7 @@ export const bugs: Record<BugName, Bug> = {
     shows: ['over_limit'],
     plant: (parts) =>
       wrapLoopParts(parts, {
-        message: (message) => overlaid(message, { deliveries: message.failures + 1 }),
+        message: (message) => override(message, { deliveries: message.failures + 1 }),
         keep: identity,
       }),
   },

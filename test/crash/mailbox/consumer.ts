@@ -1,7 +1,7 @@
 import { DLQPolicy } from '../../../src/policy/dlq-policy.ts'
 import { mailboxDestination } from '../../../src/loops/destination.ts'
 import { MainLoop } from '../../../src/loops/main-loop.ts'
-import type { ProcessContext } from '../../../src/loops/request-loop.ts'
+import type { ProcessContext } from '../../../src/loops/work.ts'
 import { DeadLetterQueue } from '../../../src/queue/queue.ts'
 import { connect } from '../../../src/connect/store.ts'
 import { systemClock, sleep } from '../../../src/clock/clock.ts'

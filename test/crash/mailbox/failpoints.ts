@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Message } from '../../../src/mailbox.ts'
 import type { Ledger } from './ledger.ts'
-import { overlaid } from './overlaid.ts'
+import { override } from '../override.ts'
 import { planOf, type Point } from './plan.ts'
 import { wrapLoopParts, type LoopParts } from './loop-parts.ts'
 
@@ -48,7 +48,7 @@ function isFirst(dir: string, id: string): boolean {
 /** Wraps the loop parts so that processes die right before and after their calls to the broker. */
 export function withFailpoints(parts: LoopParts, { reach }: Failpoints): LoopParts {
   const fragile = (message: Message): Message =>
-    overlaid(message, {
+    override(message, {
       async acknowledge() {
         await reach('before-ack', message)
         await message.acknowledge()

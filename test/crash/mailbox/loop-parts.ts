@@ -1,6 +1,6 @@
 import type { Destination } from '../../../src/loops/destination.ts'
 import type { Mailbox, Message } from '../../../src/mailbox.ts'
-import { overlaid } from './overlaid.ts'
+import { override } from '../override.ts'
 
 /** The source and destinations of a loop. Failpoints, bugs and the ledger wrap them. */
 export interface LoopParts {
@@ -20,14 +20,14 @@ export function wrapLoopParts(
   },
 ): LoopParts {
   const wrapDestination = (destination: Destination): Destination =>
-    overlaid(destination, { keep: over.keep((...args) => destination.keep(...args)) })
+    override(destination, { keep: over.keep((...args) => destination.keep(...args)) })
   const receive: Mailbox['receive'] = async (options) => {
     const messages = (await requests.receive(options)).map(over.message)
     await over.received?.(messages)
     return messages
   }
   return {
-    requests: overlaid(requests, { receive }),
+    requests: override(requests, { receive }),
     dead: wrapDestination(dead),
     letters: wrapDestination(letters),
   }

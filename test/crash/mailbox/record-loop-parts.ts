@@ -2,7 +2,7 @@ import type { Message } from '../../../src/mailbox.ts'
 import { readClocks } from '../ledger.ts'
 import { codeOf } from '../record-store.ts'
 import type { Ledger } from './ledger.ts'
-import { overlaid } from './overlaid.ts'
+import { override } from '../override.ts'
 import { wrapLoopParts, type LoopParts } from './loop-parts.ts'
 
 /**
@@ -18,7 +18,7 @@ export function recordLoopParts(parts: LoopParts, ledger: Ledger): LoopParts {
   const record = (message: Message): Message => {
     const { id, deliveries, failures } = message
     ledger.write({ e: 'received', id, deliveries, failures })
-    return overlaid(message, {
+    return override(message, {
       async acknowledge() {
         await message.acknowledge()
         ledger.write({ e: 'acked', id, deliveries })

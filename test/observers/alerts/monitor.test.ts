@@ -1,5 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import {
+  listChange,
+  maxEvents,
+  maxUnsentAgeMs,
+  readChanges,
+} from '../../../src/observers/alerts/events.ts'
 import { readMeasures } from '../../../src/observers/alerts/measures.ts'
+import { toTimestamp } from '../../../src/letter/time.ts'
 import type { RedriveEvent } from '../../../src/observer.ts'
 import type { Measures } from '../../../src/policy/alert-measures.ts'
 import { immediate } from '../../../src/policy/backoff.ts'
@@ -262,6 +269,28 @@ describe('AlertMonitor', () => {
     for (let again = 0; again < 2; again++) await check()
     expect(changes()).toHaveLength(250)
     expect(await monitor.raised()).toHaveLength(250)
+  })
+
+  it('removes old changes without any target, but none that can still be sent', async () => {
+    const { clock, store } = await setUp()
+    const { check } = aWatcher(store, clock)
+    const ids = async (): Promise<string[]> =>
+      (await readChanges(store.records)).map(({ id }) => id)
+    const alert = { name: 'a', severity: 'warning', metric: 'exhausted', value: 1 } as const
+    const at = toTimestamp(clock.now())
+    const detail = { summary: 'a', raisedAt: at }
+    const list = (id: string): Promise<void> =>
+      listChange(store.records, { id, at, state: 'raised', alert: { ...alert, ...detail } })
+    for (let n = 0; n < maxEvents + 3; n++) await list(String(n).padStart(4, '0'))
+    await check()
+    expect(await ids()).toHaveLength(maxEvents + 3)
+    await clock.advance(maxUnsentAgeMs + 1)
+    await aWatcher(store, clock).check()
+    expect((await ids()).toReversed()[0]).toBe('0003')
+    expect(await ids()).toHaveLength(maxEvents)
+    await clock.advance(30 * 86_400_000)
+    await aWatcher(store, clock).check()
+    expect(await ids()).toEqual([])
   })
 
   it('raises on exhausted letters of a real queue', async () => {

@@ -166,6 +166,7 @@ describe('what is counted in this process', () => {
     })
     await dlq.enqueue(failing('mail'), new Error('x'))
     expect(await value('redrive_runs_total{queue="mail",outcome="exhausted"}')).toBe(0)
+    expect(await value('redrive_handlers_stuck_total{queue="mail"}')).toBe(0)
     dlq.start()
     await clock.advance(3_600_000)
     expect(await value('redrive_runs_total{queue="mail",outcome="rescheduled"}')).toBe(1)
@@ -201,6 +202,40 @@ describe('what is counted in this process', () => {
     expect(['open', 'half-open', 'closed'].map(stateOf)).toEqual([0, 1, 0])
     expect(samples.get('redrive_spool_drained_total')).toBe(7)
     expect(samples.get('redrive_errors_total')).toBe(1)
+  })
+
+  it('has the spool and the runs while the store is unreachable, and never an old value', async () => {
+    const { dlq, metrics, errors } = await measuredQueue()
+    const away = new RedriveError('STORE_UNAVAILABLE', 'away')
+    const spool = { letters: 3, bytes: 40, oldestAt: null, drained: 0 }
+    const files = { damaged: 1, refused: 0, unreadable: 0 }
+    let isReadable = true
+    metrics.watch({
+      store: { ...dlq.store, totals: () => Promise.reject(away) },
+      health: async () => {
+        if (!isReadable) throw away
+        return { ...(await dlq.health()), ok: false, spool: { ...spool, ...files } }
+      },
+      activeBulkActions: () => dlq.activeBulkActions(),
+    })
+    const names = /^redrive_(spool_(letters|bytes|files)|runs_active|store_up|alerts_raised)/
+    const read = async (): Promise<object> =>
+      Object.fromEntries(
+        [...samplesOf(await metrics.text())].filter(([series]) => names.test(series)),
+      )
+    expect(await read()).toEqual({
+      redrive_store_up: 0,
+      redrive_runs_active: 0,
+      redrive_spool_letters: 3,
+      redrive_spool_bytes: 40,
+      'redrive_spool_files_set_aside{what="damaged"}': 1,
+      'redrive_spool_files_set_aside{what="refused"}': 0,
+      'redrive_spool_files_set_aside{what="unreadable"}': 0,
+    })
+    isReadable = false
+    expect(await read()).toEqual({ redrive_store_up: 0 })
+    // Each scrape reports one error.
+    expect(errors).toEqual([away, away])
   })
 
   it('has the calls of the store: durations, items and errors', async () => {
@@ -272,6 +307,33 @@ describe('labels', () => {
     expect(text).not.toContain('secret')
     expect(text).not.toContain(letter.id)
     expect(text).not.toContain(letter.fingerprint)
+  })
+
+  it('have the rule of an alert about a group, without the fingerprint', async () => {
+    const { dlq, metrics, value } = await measuredQueue()
+    const alert = {
+      severity: 'warning',
+      metric: 'new-group',
+      value: 1,
+      summary: 'new cause of failures',
+      raisedAt: '2026-01-01T00:00:00.000Z',
+    } as const
+    const alerts = ['f1', 'f2'].map((group) => ({ ...alert, name: `new-cause:${group}`, group }))
+    metrics.watch({
+      store: dlq.store,
+      health: async () => ({ ...(await dlq.health()), alerts }),
+      activeBulkActions: () => dlq.activeBulkActions(),
+    })
+    expect(await value('redrive_alerts_raised{alert="new-cause",severity="warning"}')).toBe(2)
+  })
+
+  it('are not used up by metrics that are not in the table', async () => {
+    const { metrics, value } = await measuredQueue()
+    const unknown = Array.from({ length: 100 }, (_, n) => ({ dlq: `unknown-${n}` }))
+    metrics.record(unknown.map((tags) => ({ name: 'mine', kind: 'counter', value: 1, tags })))
+    const depth = { name: 'dlq.queue.depth', kind: 'gauge', value: 4 } as const
+    metrics.record([{ ...depth, tags: { dlq: 'requests-dlq' } }])
+    expect(await value('dlq_queue_depth{dlq="requests-dlq"}')).toBe(4)
   })
 
   it('have no text that is not the name of an error', async () => {

@@ -71,8 +71,8 @@ async function exportedSeries(): Promise<Map<string, string[]>> {
 /** All metrics of a pipeline. */
 async function pipelineText(): Promise<string> {
   const place = { cluster: 'c', graph: 'g', node: 'n' }
-  const standing = async () => [{ ...place, topic: 't', depth: 1, oldestMs: 0 }]
-  const metrics = new PipelineMetrics({ clock: fakeClock(), standing })
+  const measureDepths = async () => [{ ...place, topic: 't', depth: 1, oldestMs: 0 }]
+  const metrics = new PipelineMetrics({ clock: fakeClock(), measureDepths })
   metrics.count({ type: 'dead-lettered', ...place, errorType: 'TIMEOUT' } as never)
   return metrics.text()
 }

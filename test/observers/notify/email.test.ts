@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { email, type EmailOptions } from '../../../src/observers/notify/email.ts'
 import { alert, digest, hostile, raised } from './a-notification.ts'
 
@@ -149,6 +149,39 @@ describe('email', () => {
     expect(result.answer).toMatch(/^127\.0\.0\.1 is unreachable: E/)
   })
 
+  it('fails for good without the package nodemailer, and never rejects', async () => {
+    vi.doMock('nodemailer', () => {
+      throw new Error('Cannot find package')
+    })
+    try {
+      const target = email({ url: 'smtps://mail.example.com', ...addresses })
+      expect(await target.send(raised)).toEqual({
+        sent: false,
+        again: false,
+        answer: 'e-mail needs the package nodemailer: run npm install nodemailer',
+      })
+    } finally {
+      vi.doUnmock('nodemailer')
+    }
+  })
+
+  it('never rejects when a transport cannot be created', async () => {
+    const createTransport = (): never => {
+      throw Object.assign(new Error('no'), { code: 'ECONFIG' })
+    }
+    vi.doMock('nodemailer', () => ({ createTransport }))
+    try {
+      const target = email({ url: 'smtps://mail.example.com', ...addresses })
+      expect(await target.send(raised)).toEqual({
+        sent: false,
+        again: true,
+        answer: 'mail.example.com is unreachable: ECONFIG',
+      })
+    } finally {
+      vi.doUnmock('nodemailer')
+    }
+  })
+
   it.each<[string, Partial<EmailOptions>]>([
     ['another scheme', { url: 'https://canary.example.com' }],
     ['no URL', { url: 'canary' }],
@@ -158,6 +191,8 @@ describe('email', () => {
     ['no recipients', { to: [] }],
     ['too many recipients', { to: Array.from({ length: 51 }, () => 'canary@example.com') }],
     ['an unknown option', { secure: true } as never],
+    ['a timeout above 60 s', { timeoutMs: 60_001 }],
+    ['no timeout', { timeoutMs: 0 }],
   ])('rejects %s without showing the value', (_, options) => {
     let thrown: unknown
     try {

@@ -117,6 +117,11 @@ describe('sending over HTTP', () => {
   })
 })
 
+it.each([0, 60_001, Number.NaN])('rejects a timeout of %s ms', (timeoutMs) => {
+  const options = { url: 'https://hooks.example.com', timeoutMs }
+  expect(() => webhook(options)).toThrow('webhook: timeoutMs must be a number from 1 to 60000')
+})
+
 describe('notifyUrlProblem', () => {
   it.each<[string, 'public' | 'private' | 'never']>([
     ['https://hooks.example.com/x', 'public'],

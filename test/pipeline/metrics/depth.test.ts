@@ -61,10 +61,12 @@ describe('DeadRecordDepth', () => {
       clientId: 'test',
     })
     const depths = new DeadRecordDepth({ cluster, nodes })
-    const ask = (): ReturnType<DeadRecordDepth['ask']> => depths.ask()
-    const metrics = new PipelineMetrics({ clock: systemClock, standing: ask })
+    const measureDepths = (): ReturnType<DeadRecordDepth['measure']> => depths.measure()
+    const metrics = new PipelineMetrics({ clock: systemClock, measureDepths })
     try {
-      expect(await ask()).toMatchObject([{ node: 'n', error: { code: 'MAILBOX_UNAVAILABLE' } }])
+      expect(await measureDepths()).toMatchObject([
+        { node: 'n', error: { code: 'MAILBOX_UNAVAILABLE' } },
+      ])
       const text = await metrics.text()
       expect(text).not.toContain('dlq_depth')
       expect(text).toContain(
@@ -133,26 +135,26 @@ describe.skipIf(missing)('DeadRecordDepth on Kafka', { timeout: 60_000 }, () => 
 
   it('counts dead records, without transaction markers', async () => {
     const depths = open()
-    await expect(depths.ask()).resolves.toEqual([{ ...node, depth: 0, oldestMs: undefined }])
+    await expect(depths.measure()).resolves.toEqual([{ ...node, depth: 0, oldestMs: undefined }])
     await write({ ...key('a'), timestamp: BigInt(atMs + 1000) })
     await write({ ...key('b'), timestamp: BigInt(atMs), partition: 1 })
     await write({ ...key('c'), timestamp: BigInt(atMs + 2000) })
-    await expect.poll(() => depths.ask()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
-    expect(await open().ask()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
+    await expect.poll(() => depths.measure()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
+    expect(await open().measure()).toEqual([{ ...node, depth: 3, oldestMs: atMs }])
   })
 
   it('counts each record with an empty key', async () => {
     await write(key(''), key(''), key('a'))
-    await expect.poll(() => open().ask()).toMatchObject([{ depth: 3 }])
+    await expect.poll(() => open().measure()).toMatchObject([{ depth: 3 }])
   })
 
   it('counts a duplicate record once, and an erased one not at all', async () => {
     const depths = open()
     await write(key('a'), key('b'), key('a'))
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 2 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 2 }])
     await write(erased('a'), erased('never there'))
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 1 }])
-    expect(await open().ask()).toMatchObject([{ depth: 1 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 1 }])
+    expect(await open().measure()).toMatchObject([{ depth: 1 }])
   })
 
   it('does not count a replayed record, replayed before or after it was read', async () => {
@@ -164,11 +166,11 @@ describe.skipIf(missing)('DeadRecordDepth on Kafka', { timeout: 60_000 }, () => 
       { ...key('b'), timestamp: BigInt(atMs + 1000) },
       { ...key('c'), timestamp: BigInt(atMs + 2000) },
     )
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 2, oldestMs: atMs + 1000 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 2, oldestMs: atMs + 1000 }])
     await replay(1)
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 1, oldestMs: atMs + 2000 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 1, oldestMs: atMs + 2000 }])
     await replay(2)
-    await expect.poll(() => depths.ask()).toEqual([{ ...node, depth: 0, oldestMs: undefined }])
+    await expect.poll(() => depths.measure()).toEqual([{ ...node, depth: 0, oldestMs: undefined }])
   })
 
   it('does not count another copy of a replayed or erased record', async () => {
@@ -177,19 +179,19 @@ describe.skipIf(missing)('DeadRecordDepth on Kafka', { timeout: 60_000 }, () => 
     await write(key('a'), key('b'), key('c'))
     await replay(0)
     await write(erased('b'))
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 1 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 1 }])
     await write(key('a'), key('b'), key('d'))
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 2 }])
-    expect(await open().ask()).toMatchObject([{ depth: 2 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 2 }])
+    expect(await open().measure()).toMatchObject([{ depth: 2 }])
   })
 
   it('does not count records that the topic no longer has', async () => {
     const depths = open()
     await write(key('a'), key('b'), key('c'))
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 3 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 3 }])
     const partitions = [{ partition: 0, offset: 2n }]
     await admin.deleteRecords({ topics: [{ name: node.topic, partitions }] })
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 1 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 1 }])
   })
 
   it('reports an error for a node without its topic, and counts the others', async () => {
@@ -197,7 +199,7 @@ describe.skipIf(missing)('DeadRecordDepth on Kafka', { timeout: 60_000 }, () => 
     const depths = open({ nodes: [lost, node] })
     await write(key('a'))
     await expect
-      .poll(() => depths.ask())
+      .poll(() => depths.measure())
       .toMatchObject([
         { node: 'lost', error: { code: 'MAILBOX_UNAVAILABLE' } },
         { node: 'n', depth: 1 },
@@ -218,7 +220,7 @@ describe.skipIf(missing)('DeadRecordDepth on Kafka', { timeout: 60_000 }, () => 
       { value: Buffer.from('and another') },
     )
     await expect
-      .poll(() => depths.ask())
+      .poll(() => depths.measure())
       .toMatchObject([
         { node: 'n', graph: 'g', depth: 4 },
         { node: 'other', graph: 'g', depth: 4 },
@@ -230,12 +232,12 @@ describe.skipIf(missing)('DeadRecordDepth on Kafka', { timeout: 60_000 }, () => 
     await make(replaysTopicOf(node))
     const depths = open({ maxHeld: 2 })
     await write(key('a'), key('b'))
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 2 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 2 }])
     // Two records and the marker of their transaction.
     await write(key('c'), key('d'))
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 2 + 3 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 2 + 3 }])
     await replay(0)
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 3 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 3 }])
   })
 
   it('reports an error until it has read to the end, and continues where it was', async () => {
@@ -245,27 +247,27 @@ describe.skipIf(missing)('DeadRecordDepth on Kafka', { timeout: 60_000 }, () => 
     await write(key('a'))
     await write({ ...key('b'), partition: 1 })
     const seen = open()
-    await expect.poll(() => seen.ask()).toMatchObject([{ depth: 2 }])
+    await expect.poll(() => seen.measure()).toMatchObject([{ depth: 2 }])
     const depths = open({ cluster: clusterAt(url, clock), longestMs: 3500 })
-    const [first] = await depths.ask()
+    const [first] = await depths.measure()
     expect(first).toMatchObject({ error: { message: expect.stringContaining('not enough time') } })
-    expect(await depths.ask()).toMatchObject([{ depth: 2 }])
+    expect(await depths.measure()).toMatchObject([{ depth: 2 }])
   })
 
   it('restarts when the topic was recreated', async () => {
     const depths = open()
     await write(key('a'), key('b'), key('c'))
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 3 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 3 }])
     await admin.deleteTopics({ topics: [node.topic] })
     await expect.poll(() => admin.listTopics()).not.toContain(node.topic)
     await make(node.topic)
-    await expect.poll(() => depths.ask()).toMatchObject([{ depth: 0 }])
+    await expect.poll(() => depths.measure()).toMatchObject([{ depth: 0 }])
   })
 
   it('gives concurrent calls one answer', async () => {
     const depths = open()
-    const first = depths.ask()
-    expect(depths.ask()).toBe(first)
+    const first = depths.measure()
+    expect(depths.measure()).toBe(first)
     await first
   })
 })

@@ -33,7 +33,7 @@ function metricsOf(...depths: NodeDepth[]) {
   const clock = fakeClock()
   const errors: unknown[] = []
   const onError = (error: unknown): unknown => errors.push(error)
-  const metrics = new PipelineMetrics({ clock, onError, standing: async () => depths })
+  const metrics = new PipelineMetrics({ clock, onError, measureDepths: async () => depths })
   return { clock, metrics, depths, errors }
 }
 

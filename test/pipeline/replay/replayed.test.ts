@@ -26,7 +26,7 @@ const progress: ReplayProgress = {
   ends: [5, 6],
   startedAt: '2026-01-01T00:00:00.000Z',
   done: false,
-  asked: '{}',
+  request: '{}',
 }
 
 const gate = (): PromiseWithResolvers<void> => Promise.withResolvers()

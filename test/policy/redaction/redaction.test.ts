@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
+import type { PayloadDiff } from '../../../src/letter/payload-diff.ts'
 import { encodePayload } from '../../../src/letter/payload.ts'
 import { Redaction } from '../../../src/policy/redaction/redaction.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
@@ -53,6 +54,37 @@ describe('Redaction', () => {
     expect(textOf(shown)).not.toContain(secret)
     expect(shown.payload.redacted).toBe(true)
     expect(textOf(letter)).toBe(before)
+  })
+
+  it.each(['63040000000000018', '400000000000000127', '6304000000000001230'])(
+    'finds the card number %s, which JavaScript would round',
+    (card) => {
+      const text = `{"card":${card},"list":[${card}],"id":1234567890123456789}`
+      expect(payloadText(new Redaction({}), text, 'application/json')).toBe(
+        '{"card":"[redacted]","list":["[redacted]"],"id":1234567890123456789}',
+      )
+    },
+  )
+
+  it('leaves the digits of long numbers that are no secret', () => {
+    const text = '{ "id": 1234567890123456789, "n": 1.10 }'
+    expect(payloadText(new Redaction({}), text, 'application/json')).toBe(text)
+  })
+
+  it('finds a pattern in a number that JavaScript would round', () => {
+    const redaction = new Redaction({ patterns: [/^12345678901234567\d\d$/], detectors: [] })
+    const text = '{"id":1234567890123456789}'
+    expect(payloadText(redaction, text, 'application/json')).toBe('{"id":"[redacted]"}')
+  })
+
+  it('hides a rounded number of a diff that may be a card number', () => {
+    const change = {
+      path: '/n',
+      before: Number('6304000000000001230'),
+      after: Number('1234567890123456789'),
+    }
+    const diff = new Redaction({}).diff({ kind: 'json', changes: [change] } as PayloadDiff)
+    expect(diff).toMatchObject({ changes: [{ before: '[redacted]', after: change.after }] })
   })
 
   it('leaves a letter without secrets as it is', () => {

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { linesType } from '../../../src/api/endpoint.ts'
-import { problemSchema, problemType } from '../../../src/api/problem.ts'
+import { problemType } from '../../../src/api/problem.ts'
+import { problemSchema } from '../../../src/api/schemas/problem.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { aFolder, aStoreFile, plainEnv } from '../../cli/run-cli.ts'
@@ -19,11 +20,14 @@ const letter = aLetter()
 const gigabyte = 1024 ** 3
 const megabyte = 1024 ** 2
 const maxGrowth = 200 * megabyte
+const chunksHeader = 'transfer-encoding: chunked'
 
 let child: ChildProcess
 let store: string
 let url: string
 let token: string
+/** Answers to requests that do not end. They begin first, since the server waits long for them. */
+let slowAnswers: { body: Promise<string>; headers: Promise<string> }
 const logLines: string[] = []
 
 beforeAll(async () => {
@@ -42,6 +46,11 @@ beforeAll(async () => {
   }
   // The first request loads what later ones need, so that it does not count as growth.
   await fetch(`${url}/api/letters`, { headers: { authorization: `Bearer ${token}` } })
+  const body = head('POST', '/api/capture', 'content-type: application/json', chunksHeader)
+  slowAnswers = {
+    body: sendSlowly(body, '1\r\na\r\n'),
+    headers: sendSlowly('GET /api/letters HTTP/1.1\r\nhost: x\r\n', 'x: y\r\n'),
+  }
 }, 120_000)
 
 afterAll(() => child.kill('SIGKILL'))
@@ -75,6 +84,19 @@ async function exchange(bytes: string | Buffer): Promise<string> {
   const answer = received(socket)
   socket.write(bytes)
   return answer
+}
+
+/** Sends a start, and then a part every 100 ms until the server ends the connection. */
+async function sendSlowly(start: string, part: string): Promise<string> {
+  const socket = await open()
+  const answer = received(socket)
+  socket.write(start)
+  const timer = setInterval(() => socket.write(part), 100)
+  try {
+    return await answer
+  } finally {
+    clearInterval(timer)
+  }
 }
 
 const head = (method: string, path: string, ...headers: string[]): string =>
@@ -126,29 +148,29 @@ async function snapshot(): Promise<string[]> {
 
 const linux = process.platform === 'linux'
 
-describe('bodies of a gigabyte', () => {
+// At the same time: the server waits for seconds before it ends some of these connections.
+describe.concurrent('bodies of a gigabyte', () => {
   const retry = (): string => `/api/letters/${letter.id}/retry`
   const json = 'content-type: application/json'
   const length = `content-length: ${gigabyte}`
-  const chunks = 'transfer-encoding: chunked'
 
   it.runIf(linux).each<[what: string, start: () => string, chunked: boolean, status: RegExp]>([
     ['with a length', () => head('POST', retry(), withToken(), json, length), false, /^413$/],
-    ['in chunks', () => head('POST', retry(), withToken(), json, chunks), true, /^413$/],
+    ['in chunks', () => head('POST', retry(), withToken(), json, chunksHeader), true, /^413$/],
     ['without a token', () => head('POST', retry(), json, length), false, /^401$/],
-    ['in chunks without a token', () => head('POST', retry(), json, chunks), true, /^401$/],
-    ['to no endpoint', () => head('POST', '/api/none', json, chunks), true, /^404$/],
-    ['for a session', () => head('POST', '/api/session', json, chunks), true, /^413$/],
+    ['in chunks without a token', () => head('POST', retry(), json, chunksHeader), true, /^401$/],
+    ['to no endpoint', () => head('POST', '/api/none', json, chunksHeader), true, /^404$/],
+    ['for a session', () => head('POST', '/api/session', json, chunksHeader), true, /^413$/],
     ['with a GET', () => head('GET', '/api/letters', withToken(), length), false, /^\d+$/],
     [
       'compressed',
-      () => head('POST', retry(), withToken(), json, chunks, 'content-encoding: gzip'),
+      () => head('POST', retry(), withToken(), json, chunksHeader, 'content-encoding: gzip'),
       true,
       /^415$/,
     ],
     [
       'as one line without an end',
-      () => head('POST', '/api/capture', withToken(), `content-type: ${linesType}`, chunks),
+      () => head('POST', '/api/capture', withToken(), `content-type: ${linesType}`, chunksHeader),
       true,
       /^(200|400|413)$/,
     ],
@@ -162,34 +184,6 @@ describe('bodies of a gigabyte', () => {
     await expectUnharmed(before)
   })
 })
-
-describe('slow requests', () => {
-  it('ends the connection of a denied request whose body does not end', async () => {
-    const socket = await open()
-    const answer = received(socket)
-    socket.write(head('POST', '/api/capture', 'content-type: application/json', chunksHeader))
-    const timer = setInterval(() => socket.write('1\r\na\r\n'), 100)
-    try {
-      expectProblem(await answer, 401)
-    } finally {
-      clearInterval(timer)
-    }
-  }, 120_000)
-
-  it('ends the connection of headers that do not end', async () => {
-    const socket = await open()
-    const answer = received(socket)
-    socket.write('GET /api/letters HTTP/1.1\r\nhost: x\r\n')
-    const timer = setInterval(() => socket.write('x: y\r\n'), 500)
-    try {
-      expectProblem(await answer, 408)
-    } finally {
-      clearInterval(timer)
-    }
-  }, 120_000)
-})
-
-const chunksHeader = 'transfer-encoding: chunked'
 
 describe('bytes that are not a valid request', () => {
   it.each<[what: string, status: number, bytes: () => string]>([
@@ -298,6 +292,16 @@ describe('guesses of tokens', () => {
     })
     expect(valid.status).toBe(200)
   })
+})
+
+describe('slow requests', () => {
+  it('ends the connection of a denied request whose body does not end', async () => {
+    expectProblem(await slowAnswers.body, 401)
+  }, 120_000)
+
+  it('ends the connection of headers that do not end', async () => {
+    expectProblem(await slowAnswers.headers, 408)
+  }, 120_000)
 })
 
 describe('the log', () => {

@@ -68,6 +68,16 @@ async function dump(below: Store, id: string): Promise<string> {
 }
 
 describe('encryptedStore', () => {
+  it('takes a field `subject` as a data subject in saved edits only', async () => {
+    const below = memoryStore({ clock: fakeClock() })
+    const store = encryptedStore(below, someKeys('one'))
+    await store.open()
+    const value = { subject: 'the subject of a mail' }
+    await store.records.put('view', 'a', value)
+    expect(await store.records.get('view', 'a')).toMatchObject({ value })
+    expect(await below.records.list('subject')).toEqual([])
+  })
+
   it('gives the store below neither payloads nor headers nor saved edits', async () => {
     const { letter, below, store } = await storedLetter()
     await store.records.put('edit', `${letter.id}:1`, { headers: { a: secret } })

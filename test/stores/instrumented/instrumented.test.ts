@@ -86,6 +86,17 @@ describe('instrumentedStore', () => {
     expect(calls.map(({ code }) => code)).toEqual(['STORE_UNAVAILABLE', 'UNEXPECTED'])
   })
 
+  it('reports an error that a driver throws synchronously, and rejects with it', async () => {
+    const bug = new TypeError('bug')
+    const { calls, store } = setUp({
+      totals: () => {
+        throw bug
+      },
+    })
+    await expect(store.totals()).rejects.toBe(bug)
+    expect(calls).toMatchObject([{ method: 'totals', code: 'UNEXPECTED' }])
+  })
+
   it('adds no method that the store does not have', () => {
     const { store } = setUp()
     expect(['within' in store, 'search' in store]).toEqual([false, false])

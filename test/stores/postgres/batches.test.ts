@@ -87,4 +87,57 @@ describe.skipIf(missing)('calls that postgresStore sends as a batch', () => {
     expect(edited).toMatchObject({ reason: { code: 'INVALID_INPUT' } })
     expect(resolved).toMatchObject({ value: ['written'] })
   })
+
+  it('write the records of concurrent calls in one transaction', async () => {
+    const spy = vi.spyOn(Client.prototype, 'query')
+    const { records } = bench.store
+    const ids = Array.from({ length: 100 }, (_, n) => `${n}`)
+    const results = await Promise.all(ids.map((id) => records.put('kind', id, id, 0)))
+    expect(new Set(results)).toEqual(new Set(['written']))
+    const sent = spy.mock.calls.map(([query]) => (query as unknown as { text: string }).text)
+    expect(sent.filter((text) => text === 'COMMIT')).toEqual(['COMMIT'])
+  })
+
+  it('check the expected version of each record of a batch', async () => {
+    const { records } = bench.store
+    await records.put('kind', 'old', 1)
+    const results = await Promise.all([
+      records.put('kind', 'old', 2, 1),
+      records.put('kind', 'old', 3, 1),
+      records.put('kind', 'old', 4),
+      records.put('kind', 'old', 5, 0),
+      records.put('kind', 'new', 6, 0),
+      records.put('kind', 'none', 7, 1),
+      records.put('kind', 'any', 8),
+      records.put('other', 'new', 9, 0),
+    ])
+    expect(results.map((result) => result === 'written')).toEqual([
+      true,
+      false,
+      true,
+      false,
+      true,
+      false,
+      true,
+      true,
+    ])
+    const found = await records.list('kind')
+    expect(found.map(({ id, version, value }) => [id, version, value])).toEqual([
+      ['any', 1, 8],
+      ['new', 1, 6],
+      ['old', 3, 4],
+    ])
+  })
+
+  it('write a record although another record of the batch cannot be stored', async () => {
+    const { records } = bench.store
+    const long = Array.from({ length: 6000 }, () => systemClock.id()).join('')
+    const [wrong, good] = await Promise.allSettled([
+      records.put('kind', long, 1, 0),
+      records.put('kind', 'good', 2, 0),
+    ])
+    expect(wrong).toMatchObject({ reason: { code: 'INVALID_INPUT' } })
+    expect(good).toMatchObject({ value: 'written' })
+    expect(await records.get('kind', 'good')).toMatchObject({ version: 1, value: 2 })
+  })
 })

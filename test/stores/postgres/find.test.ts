@@ -1,3 +1,4 @@
+import { Client, type QueryConfig } from 'pg'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { resolve } from '../../../src/letter/moves.ts'
 import { orders } from '../../../src/letter/query.ts'
@@ -38,5 +39,23 @@ describe.skipIf(missing)('a search of postgresStore', () => {
     meanwhile('AS fits', () => bench.store.apply([resolve(letter, by)]))
     expect(await search(bench.store)).toBe(1)
     expect((await bench.store.totals()).map(({ action }) => action)).toContain('resolve')
+  })
+
+  it('reads the index of queues and states for states without letters', async () => {
+    const letters = Array.from({ length: 5000 }, (_, n) => aLetter({ queue: `queue-${n % 10}` }))
+    await bench.store.add(letters)
+    await bench.ask('ANALYZE @letters')
+    const spy = vi.spyOn(Client.prototype, 'query')
+    const { cursor } = await bench.store.find({ limit: 50 })
+    await bench.store.find({ limit: 50, cursor: cursor! })
+    const sent = spy.mock.calls.map(([query]) => query as unknown as QueryConfig<unknown[]>)
+    const steps = sent.filter(({ text }) => text.includes('AS fits'))
+    spy.mockRestore()
+    expect(steps.length).toBe(2)
+    for (const { text, values } of steps) {
+      const plan = (await bench.ask(`EXPLAIN ${text}`, values)).flat().join('\n')
+      expect(plan).toContain('using letters_list')
+      expect(plan).not.toContain('letters_pkey')
+    }
   })
 })

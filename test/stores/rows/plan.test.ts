@@ -73,6 +73,30 @@ describe('readPage', () => {
     expect(read(10, size)).toEqual({ items: ['a', 'b', 'c', 'd', 'e'] })
   })
 
+  it('ends a partial page after some steps, and continues it with the next one', () => {
+    const many = Array.from({ length: 100 }, (_, n) => String(n).padStart(3, '0'))
+    const [stage] = planStages(input)
+    const read = (after?: { key: string; id: string }): { steps: number; next?: unknown } => {
+      const page = readPage<string, string>([stage!], {
+        limit: 10,
+        partial: true,
+        ...(after ? { after } : {}),
+      })
+      let turn = page.next()
+      let steps = 0
+      while (!turn.done) {
+        steps++
+        const { after: from } = turn.value
+        const id = many.find((one) => !from || one > from.id)
+        // No step finds a letter.
+        turn = page.next(id === undefined ? { found: [] } : { found: [], next: { key: id, id } })
+      }
+      return { steps, ...turn.value }
+    }
+    expect(read()).toEqual({ steps: 32, items: [], next: { key: '031', id: '031' } })
+    expect(read({ key: '090', id: '090' })).toEqual({ steps: 10, items: [] })
+  })
+
   it('ends at the limit and says where the next page begins', () => {
     expect(read(4, 2)).toEqual({ items: ['a', 'b', 'c', 'd'], next: { key: keyless, id: 'd' } })
   })

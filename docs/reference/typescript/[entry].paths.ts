@@ -1,0 +1,3 @@
+import { typescriptPages } from '../../.vitepress/typescript.ts'
+
+export default { paths: typescriptPages }
