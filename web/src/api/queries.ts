@@ -117,15 +117,18 @@ export const queries = {
     queryOptions({
       queryKey: ['letters', 'one', id, { reveal }],
       queryFn: ({ signal }) => api.getLetter({ id, ...(reveal ? { reveal } : {}) }, { signal }),
+      refetchInterval: refreshMs,
     }),
-  payloads: (id: string, reveal = false) =>
+  /** All versions of a payload. They are read again when the letter has a new version. */
+  payloads: (id: string, version: number, reveal = false) =>
     queryOptions({
-      queryKey: ['letters', 'payloads', id, { reveal }],
+      queryKey: ['letters', 'payloads', id, { version, reveal }],
+      placeholderData: keepPreviousData,
       queryFn: ({ signal }) => api.getPayloads({ id, ...(reveal ? { reveal } : {}) }, { signal }),
     }),
   lineage: (id: string) =>
     queryOptions({
-      queryKey: ['letters', 'lineage', id],
+      queryKey: ['letters', 'one', id, 'lineage'],
       queryFn: ({ signal }) => api.getLineage({ id }, { signal }),
     }),
   groupOfLetter: (id: string) =>

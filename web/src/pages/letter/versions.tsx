@@ -13,7 +13,7 @@ type Version = OutputOf<'getPayloads'>[number]
 
 /** The stored versions of the payload, and what changed between two of them. */
 export function Versions({ letter, isRevealed }: { letter: LetterView; isRevealed: boolean }) {
-  const payloads = useQuery(queries.payloads(letter.id, isRevealed))
+  const payloads = useQuery(queries.payloads(letter.id, letter.payload.version, isRevealed))
   return (
     <Panel title="Versions of the payload">
       <Loaded query={payloads}>{(versions) => <Compare versions={versions} />}</Loaded>
