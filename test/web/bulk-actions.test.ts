@@ -1,5 +1,7 @@
 import type { Locator, Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
+import { deadLetterOne } from '../loops/dead-letter-one.ts'
 import { benchForTests, chooseItem } from './dashboard-bench.ts'
 import { dashboardStores } from './dashboard-stores.ts'
 
@@ -69,6 +71,31 @@ describe.each(dashboardStores)('an action on many letters, on %s', (_, open) => 
     })
     await expect.poll(() => statesIn(queue)).toEqual(states)
     expect(await actionOn(queue)).toMatchObject({ reason: 'done by hand', by: 'mia' })
+  })
+
+  it('replays messages to their mailbox', async () => {
+    const requests = memoryMailbox({ name: 'replayed' })
+    for (const id of ['m-1', 'm-2']) {
+      await requests.send({ order: id }, { id })
+      await deadLetterOne(bench.dashboard.dlq, requests)
+    }
+    await bench.visit('/letters?queue=replayed', async (page) => {
+      const drawer = await openDrawer(page, 'Replay')
+      await runPlan(drawer, 'Replay 2 letters', 2)
+    })
+    expect(await statesIn('replayed')).toEqual(['resolved', 'resolved'])
+    expect(await requests.approximateCount()).toBe(2)
+    await requests.close()
+  })
+
+  it('restores archived letters', async () => {
+    const letters = await captureMany('restored', 2)
+    for (const { id } of letters) await bench.client.archiveLetter({ id })
+    await bench.visit('/letters?queue=restored&state=archived', async (page) => {
+      const drawer = await openDrawer(page, 'Restore')
+      await runPlan(drawer, 'Restore 2 letters', 2)
+    })
+    expect(await statesIn('restored')).toEqual(['parked', 'parked'])
   })
 
   it('tags letters, and changes their priority', async () => {

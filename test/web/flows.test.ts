@@ -150,6 +150,21 @@ describe.each(dashboardStores)('the dashboard on %s', (_, open) => {
     await expectNoProblems(page, problems)
   })
 
+  it('says that the connection is lost, and continues when the server is back', async () => {
+    const { page, problems } = await openSignedIn(browser, dashboard, '/letters')
+    await page.getByRole('grid', { name: 'Letters' }).waitFor()
+    await dashboard.stopServer()
+    const banner = page.getByText('The connection to the server is lost')
+    await banner.waitFor()
+    await dashboard.startServer()
+    await banner.waitFor({ state: 'detached' })
+    await capture({ queue: 'after-restart', error: { message: 'late' } })
+    await page.getByRole('button', { name: '1 new' }).click()
+    await page.getByRole('link', { name: 'Error: late' }).waitFor()
+    const others = problems.filter((problem) => !problem.includes('net::ERR'))
+    await expectNoProblems(page, others)
+  })
+
   it('creates, rotates and revokes a token, and finds the audit log unchanged', async () => {
     const { page, problems } = await openSignedIn(browser, dashboard, '/settings/tokens')
     const callAs = async (token: string): Promise<number> =>

@@ -102,19 +102,23 @@ describe.each(dashboardStores)('an action on one letter, on %s', (_, open) => {
     await expect(letterOf(id)).rejects.toMatchObject({ problem: { status: 404 } })
   })
 
-  it('shows what an edit has changed, and undoes the edit', async () => {
+  it('shows what edits have changed, also one of another person, and undoes an edit', async () => {
     const { id } = await bench.capture({ queue: 'undo', json: { currency: 'EURO' } })
     await bench.client.editLetter({ id, json: { currency: 'EUR' }, reason: 'no such currency' })
     await bench.visit(`/letters/${id}`, async (page) => {
       const changes = page.getByRole('textbox', { name: 'Changes between the versions' })
       await expect.poll(() => changes.textContent()).toMatch(/EURO.*EUR/s)
+      await bench.client.editLetter({ id, json: { currency: 'USD' }, reason: 'in dollars' })
+      // The page reads its letter again when the feed has new counts.
+      await bench.capture({ queue: 'undo' })
+      await expect.poll(() => changes.textContent()).toMatch(/EUR.*USD/s)
       await page.getByRole('combobox', { name: 'Before' }).click()
-      await page.getByRole('option', { name: 'Version 2 by test' }).click()
+      await page.getByRole('option', { name: 'Version 3 by test' }).click()
       await page.getByText('These versions are the same.').waitFor()
       await chooseItem(page, 'More actions', 'Undo edit')
-      await page.getByText(/version 3/).waitFor()
+      await page.getByText(/version 4/).waitFor()
     })
-    expect((await letterOf(id)).payload).toMatchObject({ version: 3, json: { currency: 'EURO' } })
+    expect((await letterOf(id)).payload).toMatchObject({ version: 4, json: { currency: 'EUR' } })
   })
 
   it('does not overwrite what another person has changed meanwhile', async () => {

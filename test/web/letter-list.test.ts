@@ -153,8 +153,8 @@ describe.each(dashboardStores)('the filter of the list of letters, on %s', (_, o
   })
 })
 
-describe('the look of the list of letters', () => {
-  const bench = benchForTests()
+describe.each(dashboardStores)('the look of the list of letters, on %s', (_, open) => {
+  const bench = benchForTests(open)
 
   it('is newest or oldest first', async () => {
     await bench.captureAll(['a', 'b'].map((message) => ({ queue: 'order', error: { message } })))
@@ -166,6 +166,38 @@ describe('the look of the list of letters', () => {
       await page.waitForURL(/order=oldest/)
       await order.getByText('Newest').click()
       await expectFailures(page, ['b', 'a'])
+    })
+  })
+
+  it('is selected row by row and in ranges, with keys and with the mouse', async () => {
+    const names = ['e', 'd', 'c', 'b', 'a']
+    await bench.captureAll(names.map((message) => ({ queue: 'rows', error: { message } })))
+    await bench.visit('/letters?queue=rows', async (page) => {
+      const grid = page.getByRole('grid', { name: 'Letters' })
+      const row = (name: string) => grid.getByRole('row').filter({ hasText: `Error: ${name}` })
+      const expectSelected = (expected: string[]): Promise<void> =>
+        expect
+          .poll(() => grid.locator('[aria-selected=true]').getByRole('link').allTextContents())
+          .toEqual(expected.map((name) => `Error: ${name}`))
+      await expectFailures(page, names.toReversed())
+      await page.keyboard.press('j')
+      await page.keyboard.press('x')
+      await expectSelected(['a'])
+      await grid.press('ArrowDown')
+      await grid.press('Space')
+      await expectSelected(['a', 'b'])
+      await grid.press('Space')
+      await expectSelected(['a'])
+      await grid.press('Shift+ArrowDown')
+      await expectSelected(['a', 'b', 'c'])
+      await page.keyboard.press('Escape')
+      await expectSelected([])
+      await row('b').getByRole('checkbox').click()
+      await row('e').click({ modifiers: ['Shift'], position: { x: 40, y: 4 } })
+      await expectSelected(['b', 'c', 'd', 'e'])
+      await page.getByText('4 selected').waitFor()
+      await page.getByRole('button', { name: 'Clear selection' }).click()
+      await expectSelected([])
     })
   })
 

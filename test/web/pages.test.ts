@@ -2,21 +2,18 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seriousFindings } from './axe.ts'
 import { launchBrowser, openSignedIn, type WatchedPage } from './browser.ts'
+import { dashboardStores } from './dashboard-stores.ts'
 import { openSampleDashboard, waitUntilLoaded, type SampleDashboard } from './sample-pages.ts'
 
 let browser: Browser
-let dashboard: SampleDashboard
 beforeAll(async () => {
   browser = await launchBrowser()
-  dashboard = await openSampleDashboard()
 })
-afterAll(async () => {
-  await browser?.close()
-  await dashboard?.close()
-})
+afterAll(() => browser?.close())
 
 /** Calls `check` on every page, and returns what it found by the name of the page. */
 async function visitAll<T>(
+  dashboard: SampleDashboard,
   { page }: WatchedPage,
   check: () => Promise<T[]>,
 ): Promise<Record<string, T[]>> {
@@ -30,43 +27,6 @@ async function visitAll<T>(
   return found
 }
 
-describe('every page', () => {
-  it.each(['light', 'dark'] as const)(
-    'is accessible in the %s theme',
-    async (colorScheme) => {
-      const opened = await openSignedIn(browser, dashboard, '/', {
-        colorScheme,
-        reducedMotion: 'reduce',
-      })
-      // The theme changes colours only, so that the other rules run once.
-      const options = colorScheme === 'dark' ? { runOnly: ['color-contrast'] } : {}
-      expect(await visitAll(opened, () => seriousFindings(opened.page, options))).toEqual({})
-      expect(opened.problems).toEqual([])
-      await opened.page.context().close()
-    },
-    180_000,
-  )
-
-  it('fits a phone without scrolling to the side, and keeps its names and keys there', async () => {
-    const viewport = { width: 390, height: 844 }
-    const opened = await openSignedIn(browser, dashboard, '/', { viewport })
-    const findWide = async (): Promise<string[]> => {
-      const { scrollWidth, wide } = await opened.page.evaluate<{
-        scrollWidth: number
-        wide: string[]
-      }>(describeWidth)
-      return scrollWidth > viewport.width ? [`${scrollWidth} px wide`, ...wide] : []
-    }
-    const check = async (): Promise<string[]> => [
-      ...(await findWide()),
-      ...(await seriousFindings(opened.page, { runOnly: phoneRules })),
-    ]
-    expect(await visitAll(opened, check)).toEqual({})
-    expect(opened.problems).toEqual([])
-    await opened.page.context().close()
-  })
-})
-
 /** What a narrow page may break: names of links and buttons, and tables that scroll. */
 const phoneRules = ['link-name', 'button-name', 'scrollable-region-focusable']
 
@@ -79,21 +39,30 @@ const describeWidth = `({
     .map((element) => element.tagName + ' ' + element.className),
 })`
 
-describe('a page that is open', () => {
-  it('says that the connection is lost, and recovers when the server is back', async () => {
-    const { page, problems } = await openSignedIn(browser, dashboard, '/letters')
-    await page.getByRole('grid', { name: 'Letters' }).waitFor()
-    await dashboard.stopServer()
-    const banner = page.getByText('The connection to the server is lost')
-    await banner.waitFor()
-    await dashboard.startServer()
-    await banner.waitFor({ state: 'detached' })
-    await dashboard.client.capture({ queue: 'after-restart', error: { message: 'late' } })
-    await page.getByRole('button', { name: '1 new' }).click()
-    await page.getByRole('link', { name: 'Error: late' }).waitFor()
-    expect(problems.filter((problem) => !problem.includes('net::ERR'))).toEqual([])
-    await page.context().close()
+describe('every page', () => {
+  let dashboard: SampleDashboard
+  beforeAll(async () => {
+    dashboard = await openSampleDashboard()
   })
+  afterAll(() => dashboard?.close())
+
+  it.each(['light', 'dark'] as const)(
+    'is accessible in the %s theme',
+    async (colorScheme) => {
+      const opened = await openSignedIn(browser, dashboard, '/', {
+        colorScheme,
+        reducedMotion: 'reduce',
+      })
+      // The theme changes colours only, so that the other rules run once.
+      const options = colorScheme === 'dark' ? { runOnly: ['color-contrast'] } : {}
+      expect(
+        await visitAll(dashboard, opened, () => seriousFindings(opened.page, options)),
+      ).toEqual({})
+      expect(opened.problems).toEqual([])
+      await opened.page.context().close()
+    },
+    180_000,
+  )
 
   it('keeps the theme that the reader has chosen', async () => {
     const { page, problems } = await openSignedIn(browser, dashboard, '/letters')
@@ -108,6 +77,34 @@ describe('a page that is open', () => {
     expect(await scheme()).toBe('dark')
     expect(problems).toEqual([])
     await page.context().close()
+  })
+})
+
+describe.each(dashboardStores)('the pages with data, on %s', (_, open) => {
+  let dashboard: SampleDashboard
+  beforeAll(async () => {
+    dashboard = await openSampleDashboard(open)
+  })
+  afterAll(() => dashboard?.close())
+
+  it('show no problem, and fit a phone with their names and keys', async () => {
+    const viewport = { width: 390, height: 844 }
+    const opened = await openSignedIn(browser, dashboard, '/', { viewport })
+    const findWide = async (): Promise<string[]> => {
+      const { scrollWidth, wide } = await opened.page.evaluate<{
+        scrollWidth: number
+        wide: string[]
+      }>(describeWidth)
+      return scrollWidth > viewport.width ? [`${scrollWidth} px wide`, ...wide] : []
+    }
+    const check = async (): Promise<string[]> => [
+      ...(await opened.page.getByRole('alert').allTextContents()),
+      ...(await findWide()),
+      ...(await seriousFindings(opened.page, { runOnly: phoneRules })),
+    ]
+    expect(await visitAll(dashboard, opened, check)).toEqual({})
+    expect(opened.problems).toEqual([])
+    await opened.page.context().close()
   })
 
   it('can be used with the keyboard alone', async () => {
@@ -139,10 +136,8 @@ describe('a page that is open', () => {
     expect(problems).toEqual([])
     await page.context().close()
   })
-})
 
-describe('what waits for a person', () => {
-  it('acknowledges an alert', async () => {
+  it('acknowledge an alert', async () => {
     const { page, problems } = await openSignedIn(browser, dashboard, '/alerts')
     await page.getByRole('button', { name: 'Acknowledge parked' }).click()
     await page.getByRole('textbox', { name: 'Note (optional)' }).fill('finance decides today')
@@ -157,7 +152,7 @@ describe('what waits for a person', () => {
     await page.context().close()
   })
 
-  it('replays the dead records of a node of the pipeline', async () => {
+  it('replay the dead records of a node of the pipeline', async () => {
     const { page, problems } = await openSignedIn(browser, dashboard, '/pipeline')
     await page.getByRole('button', { name: /^Replay .*parse/ }).click()
     await page.getByRole('button', { name: 'Count matching records' }).click()

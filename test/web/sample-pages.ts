@@ -40,9 +40,11 @@ const openWithHistory: OpenStore = async () => {
 }
 
 /** A dashboard with data on every page. */
-export async function openSampleDashboard(): Promise<SampleDashboard> {
+export async function openSampleDashboard(
+  open: OpenStore = openWithHistory,
+): Promise<SampleDashboard> {
   const dashboard = await openDashboard(
-    openWithHistory,
+    open,
     {
       alerts: [{ name: 'parked', when: { metric: 'parked', above: 0 }, severity: 'warning' }],
       alertEveryMs: 1000,

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Notification, Target } from '../../src/observers/notify/target.ts'
 import { benchForTests } from './dashboard-bench.ts'
+import { dashboardStores } from './dashboard-stores.ts'
 
-describe('the settings', () => {
-  const bench = benchForTests(undefined, undefined, {
+describe.each(dashboardStores)('the settings, on %s', (_, open) => {
+  const bench = benchForTests(open, undefined, {
     effectiveSettings: [
       { key: 'store', value: 'sqlite:redrive.db', from: '--store' },
       { key: 'maxRetries', value: 5, from: 'redrive.yaml' },
@@ -59,7 +60,7 @@ describe('the settings', () => {
   })
 })
 
-describe('the pages of queues and alerts', () => {
+describe.each(dashboardStores)('the pages of queues and alerts, on %s', (_, open) => {
   const sent: Notification[] = []
   const target: Target = {
     kind: 'webhook',
@@ -68,7 +69,7 @@ describe('the pages of queues and alerts', () => {
       return Promise.resolve({ sent: true, answer: 'answered 200' })
     },
   }
-  const bench = benchForTests(undefined, { notify: { team: target } })
+  const bench = benchForTests(open, { notify: { team: target } })
 
   it('find a queue by a part of its name', async () => {
     await bench.captureAll([{ queue: 'find-orders' }, { queue: 'find-mails' }])
@@ -77,7 +78,8 @@ describe('the pages of queues and alerts', () => {
       await main.getByRole('link', { name: 'find-mails' }).waitFor()
       await page.getByPlaceholder('Find a queue').fill('orders')
       await main.getByRole('link', { name: 'find-mails' }).waitFor({ state: 'detached' })
-      expect(await main.getByRole('link', { name: 'find-orders' }).count()).toBe(1)
+      await main.getByRole('link', { name: 'find-orders' }).waitFor()
+      expect(new URL(page.url()).search).toBe('?name=orders')
     })
   })
 

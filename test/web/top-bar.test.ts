@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { benchForTests } from './dashboard-bench.ts'
+import { dashboardStores } from './dashboard-stores.ts'
 
-describe('the top bar', () => {
-  const bench = benchForTests()
+describe.each(dashboardStores)('the top bar, on %s', (_, open) => {
+  const bench = benchForTests(open)
 
   it('switches the times of all pages to UTC, and keeps the choice', async () => {
     const { id } = await bench.capture({ queue: 'zones' })
@@ -68,8 +69,8 @@ describe('the top bar', () => {
   })
 })
 
-describe('the overview', () => {
-  const bench = benchForTests()
+describe.each(dashboardStores)('the overview, on %s', (_, open) => {
+  const bench = benchForTests(open)
 
   it('changes its time range with the address, and leads to causes, queues and letters', async () => {
     await bench.capture({ queue: 'overview-queue', error: { message: 'overview failed' } })
