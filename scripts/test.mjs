@@ -64,6 +64,7 @@ const green = await run('vitest', [
   'run',
   '--reporter=default',
   '--reporter=json',
+  '--reporter=./scripts/stalled-files.mjs',
   `--outputFile.json=${report}`,
   ...only,
 ])
