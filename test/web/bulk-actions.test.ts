@@ -33,9 +33,10 @@ describe.each(dashboardStores)('an action on many letters, on %s', (_, open) => 
     const { items } = await bench.client.listLetters({ queue, state: [...state] })
     return items.map((letter) => letter.state)
   }
-  /** The newest bulk action on letters of a queue. */
-  const actionOn = async (queue: string) =>
-    (await bench.client.listBulkActions({})).find(({ queues }) => queues[queue])!
+  /** The bulk actions on letters of a queue, the newest first. */
+  const actionsOn = async (queue: string) =>
+    (await bench.client.listBulkActions({})).filter(({ queues }) => queues[queue])
+  const actionOn = async (queue: string) => (await actionsOn(queue))[0]!
 
   it.each([
     ['Retry', 'Retry 3 letters', 'resolved'],
@@ -156,14 +157,25 @@ describe.each(dashboardStores)('an action on many letters, on %s', (_, open) => 
   it('drops a plan when the drawer is closed, and lists it on request', async () => {
     await captureMany('dropped')
     await bench.visit('/letters?queue=dropped', async (page) => {
-      const drawer = await openDrawer(page, 'Park')
+      // The first plan is still being made when the drawer is closed.
+      const closed = Promise.withResolvers<void>()
+      await page.route(/\/api\/bulk-actions$/, async (route) => {
+        await closed.promise
+        await route.continue()
+      })
+      const drawer = await openDrawer(page, 'Retry')
+      await drawer.getByText('Plan', { exact: true }).waitFor()
       await page.keyboard.press('Escape')
       await drawer.waitFor({ state: 'detached' })
+      closed.resolve()
+      const statesOfPlans = async () => (await actionsOn('dropped')).map(({ state }) => state)
+      await expect.poll(statesOfPlans).toEqual(['cancelled'])
       await page.getByText('3 selected').waitFor()
       await chooseItem(page, 'More', 'Archive')
       await drawer.getByRole('button', { name: 'Next: limits' }).waitFor()
       await page.keyboard.press('Escape')
-      await expect.poll(async () => (await actionOn('dropped')).state).toBe('cancelled')
+      await expect.poll(statesOfPlans).toEqual(['cancelled', 'cancelled'])
+      await page.unrouteAll()
       await page.goto('/bulk-actions')
       const { id } = await actionOn('dropped')
       const plan = page.locator(`a[href="/bulk-actions/${id}"]`)

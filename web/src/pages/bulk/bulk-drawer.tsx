@@ -1,7 +1,5 @@
-import { lazy, Suspense, useState } from 'react'
+import { lazy, Suspense } from 'react'
 import { Drawer } from '@mantine/core'
-import { useQueryClient } from '@tanstack/react-query'
-import { api } from '../../api/client.ts'
 import { SkeletonRows } from '../../ui/loading.tsx'
 import { actionVerb, type BulkRequest } from './bulk-request.ts'
 
@@ -21,41 +19,19 @@ export function BulkDrawer({
   request: BulkRequest | undefined
   onClose: () => void
 }) {
-  const [dropped, setDropped] = useState<string>()
-  const drop = useDropPlan()
-  const close = (): void => {
-    if (dropped !== undefined) drop(dropped)
-    setDropped(undefined)
-    onClose()
-  }
   return (
     <Drawer
       opened={request !== undefined}
-      onClose={close}
+      onClose={onClose}
       position="right"
       size={600}
       title={request && `${actionVerb(request.action)} letters`}
     >
       {request && (
         <Suspense fallback={<SkeletonRows rows={8} />}>
-          <BulkFlow
-            key={JSON.stringify(request)}
-            request={request}
-            onClose={close}
-            onPlan={setDropped}
-          />
+          <BulkFlow key={JSON.stringify(request)} request={request} onClose={onClose} />
         </Suspense>
       )}
     </Drawer>
   )
-}
-
-/** Cancels a plan that nobody will run. If that fails, the plan expires by itself. */
-function useDropPlan(): (id: string) => void {
-  const queryClient = useQueryClient()
-  return (id) =>
-    void api
-      .cancelBulkAction({ id })
-      .catch(() => {})
-      .then(() => queryClient.invalidateQueries({ queryKey: ['bulk-actions', 'list'] }))
 }

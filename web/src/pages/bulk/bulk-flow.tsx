@@ -29,22 +29,18 @@ const steps = ['Plan', 'Limits', 'Run'] as const
 interface FlowProps {
   request: BulkRequest
   onClose: () => void
-  /** Names the plan that is of no use when the drawer closes now. */
-  onPlan: (id: string | undefined) => void
 }
 
-/** The steps of a bulk action: plan, limits, run. */
-export function BulkFlow({ request, onClose, onPlan }: FlowProps) {
+/** The steps of a bulk action: plan, limits, run. A plan that is closed before the last is dropped. */
+export function BulkFlow({ request, onClose }: FlowProps) {
   const [step, setStep] = useState(0)
   const [form, setForm] = useState(emptyForm)
-  const { plan, make, isCurrent, error, isPending } = usePlan(request, form)
+  const { plan, make, isCurrent, error, isPending } = usePlan(request, form, step < 2)
   const change = useCallback(
     (part: Partial<PlanForm>) => setForm((before) => ({ ...before, ...part })),
     [],
   )
   const isAsked = needsInput(request.action) || needsReason(request.action)
-  const planId = plan?.id
-  useEffect(() => onPlan(step < 2 ? planId : undefined), [onPlan, planId, step])
   const isOpened = useRef(false)
   useEffect(() => {
     // Only when the drawer opens: later plans are made by the buttons.
@@ -95,10 +91,14 @@ export function BulkFlow({ request, onClose, onPlan }: FlowProps) {
   )
 }
 
-/** The plan of what the form says. A plan that another one replaces is cancelled. */
-function usePlan(request: BulkRequest, form: PlanForm) {
+/**
+ * The plan of what the form says. A plan that another one replaces is cancelled; with
+ * `dropsOnClose`, also one that is there, or arrives, when the drawer is closed.
+ */
+function usePlan(request: BulkRequest, form: PlanForm, dropsOnClose: boolean) {
   const queryClient = useQueryClient()
   const [made, setMade] = useState<{ plan: BulkActionView; key: string }>()
+  const isClosed = useRef(false)
   const ready = whyNotReady(request.action, form) === undefined
   const key = ready ? JSON.stringify(planCall(request, form)) : ''
   const { mutateAsync, error, isPending } = useMutation({
@@ -108,11 +108,26 @@ function usePlan(request: BulkRequest, form: PlanForm) {
         call.name === 'planBulkUndo'
           ? await api.planBulkUndo(call.input)
           : await api.planBulkAction(call.input)
-      if (made) await api.cancelBulkAction({ id: made.plan.id }).catch(() => {})
+      if (made) await dropPlan(made.plan.id)
+      if (isClosed.current) await dropPlan(plan.id)
       return plan
     },
     onSettled: () => queryClient.invalidateQueries({ queryKey: ['bulk-actions', 'list'] }),
   })
+  const toDrop = useRef<string>(undefined)
+  useEffect(() => {
+    toDrop.current = dropsOnClose ? made?.plan.id : undefined
+  }, [dropsOnClose, made])
+  useEffect(() => {
+    isClosed.current = false
+    return () => {
+      isClosed.current = true
+      if (toDrop.current === undefined) return
+      void dropPlan(toDrop.current).then(() =>
+        queryClient.invalidateQueries({ queryKey: ['bulk-actions', 'list'] }),
+      )
+    }
+  }, [queryClient])
   const make = async (): Promise<boolean> => {
     try {
       setMade({ plan: await mutateAsync(), key })
@@ -128,6 +143,11 @@ function usePlan(request: BulkRequest, form: PlanForm) {
     error: error ?? undefined,
     isPending,
   }
+}
+
+/** Cancels a plan that nobody will run. If that fails, the plan expires by itself. */
+async function dropPlan(id: string): Promise<void> {
+  await api.cancelBulkAction({ id }).catch(() => {})
 }
 
 interface PlanStepProps {
