@@ -58,6 +58,21 @@ describe.each(dashboardStores)('an action on one letter, on %s', (_, open) => {
     })
   })
 
+  it('leaves the keys to a dialog above the page', async () => {
+    const { id } = await bench.capture({ queue: 'covered', maxRetries: 3 })
+    await bench.visit(`/letters/${id}`, async (page) => {
+      await hasState(page, 'pending')
+      await page.keyboard.press('p')
+      const dialog = page.getByRole('dialog', { name: 'Park this letter' })
+      const cancel = dialog.getByRole('button', { name: 'Cancel' })
+      await cancel.press('a')
+      await cancel.press('r')
+      await cancel.click()
+      await dialog.waitFor({ state: 'detached' })
+    })
+    expect(await letterOf(id)).toMatchObject({ state: 'pending', version: 1 })
+  })
+
   it('resolves a letter without another run', async () => {
     const { id } = await bench.capture({ queue: 'resolve' })
     await bench.visit(`/letters/${id}`, async (page) => {

@@ -1,4 +1,12 @@
-import { createContext, useContext, useEffect, useMemo, useState, type ReactNode } from 'react'
+import {
+  createContext,
+  useContext,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useState,
+  type ReactNode,
+} from 'react'
 import { Kbd, Modal, Table } from '@mantine/core'
 import { useHotkeys } from '@mantine/hooks'
 
@@ -21,10 +29,23 @@ const everywhere: readonly Omit<Shortcut, 'run'>[] = [
   { keys: 'shift+?', label: 'Show this list' },
 ]
 
+/** Keys that were pressed while a dialog or a menu covered the page. */
+const covered = new WeakSet<Event>()
+
+/** Looks before the dialog does: the key that closes it is still a key of the dialog. */
+function watchCoveredKeys(): () => void {
+  const look = (event: Event): void => {
+    if (document.querySelector('[role="dialog"], [role="menu"]')) covered.add(event)
+  }
+  window.addEventListener('keydown', look, { capture: true })
+  return () => window.removeEventListener('keydown', look, { capture: true })
+}
+
 /** Keyboard shortcuts of the page, and the dialog that lists them. */
 export function ShortcutsProvider({ children }: { children: ReactNode }) {
   const [lists, setLists] = useState<readonly (readonly Shortcut[])[]>([])
   const [isOpen, setOpen] = useState(false)
+  useLayoutEffect(watchCoveredKeys, [])
   useHotkeys([['shift+?', () => setOpen(true)]])
   const registry = useMemo<Registry>(
     () => ({
@@ -76,9 +97,14 @@ function nameOf(key: string): string {
   return navigator.userAgent.includes('Mac') ? '⌘' : 'Ctrl'
 }
 
-/** Adds shortcuts while the component is shown. The list must be memoized. */
+/**
+ * Adds shortcuts while the component is shown. A dialog or a menu above the page has the keys
+ * instead. The list must be memoized.
+ */
 export function useShortcuts(shortcuts: readonly Shortcut[]): void {
   const registry = useContext(RegistryContext)
   useEffect(() => registry.add(shortcuts), [registry, shortcuts])
-  useHotkeys(shortcuts.map(({ keys, run }) => [keys, run]))
+  useHotkeys(
+    shortcuts.map(({ keys, run }) => [keys, (event) => void (covered.has(event) || run(event))]),
+  )
 }

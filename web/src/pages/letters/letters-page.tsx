@@ -198,7 +198,8 @@ function useNext({ query }: ListPartProps['list']) {
 /** How many letters there are, as far as that is known. */
 function Amount({ list, total }: { list: ListPartProps['list']; total: number | undefined }) {
   const { letters, query } = list
-  if (letters === undefined) return <span className="dim">Reading letters…</span>
+  if (letters === undefined)
+    return query.error ? null : <span className="dim">Reading letters…</span>
   const isWhole = !query.hasNextPage
   const count = total ?? (isWhole ? letters.length : undefined)
   return (
@@ -262,14 +263,6 @@ interface ListKeys {
   clear: () => void
 }
 
-const covers = '[role="dialog"], [role="menu"]'
-
-/** A dialog or a menu above the list has the keys, also the key that has just closed it. */
-function isCovered({ target }: KeyboardEvent): boolean {
-  if (target instanceof Element && target.closest(covers)) return true
-  return document.querySelector(covers) !== null
-}
-
 function useListShortcuts(keys: ListKeys): void {
   const latest = useRef(keys)
   useEffect(() => {
@@ -279,7 +272,7 @@ function useListShortcuts(keys: ListKeys): void {
     const shortcut = (keys: string, label: string, run: (list: ListKeys) => void): Shortcut => ({
       keys,
       label,
-      run: (event) => isCovered(event) || run(latest.current),
+      run: () => run(latest.current),
     })
     return [
       shortcut('j', 'Next letter', ({ move }) => move(1)),
