@@ -16,51 +16,49 @@ const openStates = ['pending', 'retrying', 'exhausted', 'parked'] as const
 
 /** The numbers that somebody asks for first. */
 export function Summary() {
-  const { data: queues } = useQuery(queries.queues())
-  const resolved = useResolvedShare()
+  const { data: queues, isError } = useQuery(queries.queues())
+  const success = useResolvedShare()
   const items = queues?.items
+  const status = items ? 'ready' : isError ? 'failed' : 'loading'
   const total = (state: State): number =>
     (items ?? []).reduce((sum, { states }) => sum + states[state], 0)
   const oldest = items && oldestOf(items)
   return (
     <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing={16}>
-      <Figure title="Open" isLoading={!items} search={{ state: [...openStates] }}>
+      <Figure title="Open" status={status} search={{ state: [...openStates] }}>
         {formatCount(openStates.reduce((sum, state) => sum + total(state), 0))}
       </Figure>
-      <Figure
-        title="Exhausted"
-        icon="exhausted"
-        isLoading={!items}
-        search={{ state: ['exhausted'] }}
-      >
+      <Figure title="Exhausted" icon="exhausted" status={status} search={{ state: ['exhausted'] }}>
         {formatCount(total('exhausted'))}
       </Figure>
-      <Figure title="Parked" icon="parked" isLoading={!items} search={{ state: ['parked'] }}>
+      <Figure title="Parked" icon="parked" status={status} search={{ state: ['parked'] }}>
         {formatCount(total('parked'))}
       </Figure>
       <Figure
         title="Oldest open"
-        isLoading={!items}
+        status={status}
         search={{ state: [...openStates], order: 'oldest' }}
       >
         {oldest === undefined ? 'none' : <Age since={oldest} />}
       </Figure>
-      <Figure title="Success rate, 24 h" isLoading={resolved === undefined}>
-        {typeof resolved === 'number' ? formatShare(resolved) : 'no runs'}
+      <Figure title="Success rate, 24 h" status={success.status}>
+        {success.share === undefined ? 'no runs' : formatShare(success.share)}
       </Figure>
     </SimpleGrid>
   )
 }
 
-/** Share of the runs of the last 24 hours that resolved their letter. Null: there were none. */
-function useResolvedShare(): number | null | undefined {
-  const { data: resolved } = useQuery(queries.series({ metric: 'resolved', step: '1h' }))
+type Status = 'loading' | 'failed' | 'ready'
+
+/** Share of the runs of the last 24 hours that resolved their letter, if there were runs. */
+function useResolvedShare(): { status: Status; share?: number } {
+  const { data: resolved, isError } = useQuery(queries.series({ metric: 'resolved', step: '1h' }))
   const { data: failed } = useQuery(queries.series({ metric: 'failed', step: '1h' }))
-  if (!resolved || !failed) return undefined
+  if (!resolved || !failed) return { status: isError ? 'failed' : 'loading' }
   const sum = ({ lines }: OutputOf<'getSeries'>): number =>
     lines.flatMap(({ values }) => values).reduce<number>((all, value) => all + (value ?? 0), 0)
   const [good, bad] = [sum(resolved), sum(failed)]
-  return good + bad === 0 ? null : good / (good + bad)
+  return { status: 'ready', ...(good + bad > 0 && { share: good / (good + bad) }) }
 }
 
 function oldestOf(queues: readonly Queue[]): string | undefined {
@@ -75,13 +73,14 @@ function oldestOf(queues: readonly Queue[]): string | undefined {
 function Figure({
   title,
   icon,
-  isLoading,
+  status,
   search,
   children,
 }: {
   title: string
   icon?: State
-  isLoading: boolean
+  /** `failed`: a panel below shows the error and can read again. */
+  status: Status
   /** The letters that the number counts. */
   search?: { state: State[]; order?: 'oldest' }
   children: ReactNode
@@ -93,7 +92,9 @@ function Figure({
         {title}
       </span>
       <span className={classes.value}>
-        {isLoading ? <Skeleton height={24} w={72} /> : children}
+        {status === 'loading' && <Skeleton height={24} w={72} />}
+        {status === 'failed' && <span className="dim">unknown</span>}
+        {status === 'ready' && children}
       </span>
     </>
   )
