@@ -177,7 +177,12 @@ describe.each(dashboardStores)('the look of the list of letters, on %s', (_, ope
       const row = (name: string) => grid.getByRole('row').filter({ hasText: `Error: ${name}` })
       const expectSelected = (expected: string[]): Promise<void> =>
         expect
-          .poll(() => grid.locator('[aria-selected=true]').getByRole('link').allTextContents())
+          .poll(() =>
+            grid
+              .locator('[aria-selected=true]')
+              .getByRole('link', { name: /^Error/ })
+              .allTextContents(),
+          )
           .toEqual(expected.map((name) => `Error: ${name}`))
       await expectFailures(page, names.toReversed())
       await page.keyboard.press('j')
