@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import { Table } from '@mantine/core'
+import { Box, Table } from '@mantine/core'
 import classes from './data-table.module.css'
 
 export interface Column<T> {
@@ -23,7 +23,11 @@ function minWidthOf<T>(columns: readonly Column<T>[]): number {
   }, 0)
 }
 
-/** A table of at most some hundred rows. Longer lists are virtual. */
+/**
+ * A table of at most some hundred rows. Longer lists are virtual. On a phone, each row is a card
+ * with the titles of the columns beside its values. The roles are explicit because browsers drop
+ * those of tables that are not displayed as tables.
+ */
 export function DataTable<T>({
   label,
   columns,
@@ -37,13 +41,18 @@ export function DataTable<T>({
   keyOf: (row: T) => string
 }) {
   return (
-    <Table.ScrollContainer minWidth={minWidthOf(columns)} type="native" tabIndex={0}>
-      <Table className={classes.table} aria-label={label}>
-        <Table.Thead>
-          <Table.Tr>
+    <Box
+      className={classes.scroll}
+      tabIndex={0}
+      __vars={{ '--table-min-width': `${minWidthOf(columns)}px` }}
+    >
+      <Table className={classes.table} role="table" aria-label={label}>
+        <Table.Thead role="rowgroup">
+          <Table.Tr role="row">
             {columns.map(({ title, label: name, align = 'left', width }) => (
               <Table.Th
                 key={title || name}
+                role="columnheader"
                 ta={align}
                 {...(width === undefined ? {} : { w: width })}
               >
@@ -52,11 +61,11 @@ export function DataTable<T>({
             ))}
           </Table.Tr>
         </Table.Thead>
-        <Table.Tbody>
+        <Table.Tbody role="rowgroup">
           {rows.map((row) => (
-            <Table.Tr key={keyOf(row)}>
+            <Table.Tr key={keyOf(row)} role="row">
               {columns.map(({ title, label: name, align = 'left', cell }) => (
-                <Table.Td key={title || name} ta={align}>
+                <Table.Td key={title || name} role="cell" data-title={title} data-align={align}>
                   {cell(row)}
                 </Table.Td>
               ))}
@@ -64,6 +73,6 @@ export function DataTable<T>({
           ))}
         </Table.Tbody>
       </Table>
-    </Table.ScrollContainer>
+    </Box>
   )
 }

@@ -1,4 +1,4 @@
-import { Button, Switch, Table, Text } from '@mantine/core'
+import { Button, Switch, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import type { BulkActionView } from 'redrive/api'
@@ -6,6 +6,7 @@ import { queries } from '../../api/queries.ts'
 import { useNow } from '../../app/preferences.tsx'
 import { formatCount } from '../../format/number.ts'
 import { countDone } from '../../format/progress.ts'
+import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Empty } from '../../ui/empty.tsx'
 import { Loaded } from '../../ui/loading.tsx'
 import { Page, Panel } from '../../ui/page.tsx'
@@ -46,7 +47,16 @@ export function BulkActionsPage() {
         <Loaded query={query}>
           {(all) => {
             const actions = showsAll ? all : all.filter((action) => !wasNeverRun(action, now))
-            return actions.length === 0 ? <NoActions /> : <ActionTable actions={actions} />
+            return actions.length === 0 ? (
+              <NoActions />
+            ) : (
+              <DataTable
+                label="Bulk actions"
+                columns={columns}
+                rows={actions}
+                keyOf={({ id }) => id}
+              />
+            )
           }}
         </Loaded>
       </Panel>
@@ -76,58 +86,34 @@ function NoActions() {
   )
 }
 
-function ActionTable({ actions }: { actions: readonly BulkActionView[] }) {
-  return (
-    <Table.ScrollContainer minWidth={760}>
-      <Table highlightOnHover horizontalSpacing="md">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>State</Table.Th>
-            <Table.Th>Action</Table.Th>
-            <Table.Th>Progress</Table.Th>
-            <Table.Th>By</Table.Th>
-            <Table.Th>When</Table.Th>
-            <Table.Th>Reason</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {actions.map((action) => (
-            <ActionRow key={action.id} action={action} />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
-  )
-}
-
-function ActionRow({ action }: { action: BulkActionView }) {
-  const { id, count, progress, by, plannedAt, startedAt, reason } = action
-  return (
-    <Table.Tr>
-      <Table.Td>
-        <BulkStateBadge action={action} />
-      </Table.Td>
-      <Table.Td>
-        <Link to="/bulk-actions/$id" params={{ id }} className="plain">
-          {actionTitle(action.action, count)}
-        </Link>
-      </Table.Td>
-      <Table.Td miw={180}>
+const columns: Column<BulkActionView>[] = [
+  {
+    title: 'Action',
+    cell: ({ id, action, count }) => (
+      <Link to="/bulk-actions/$id" params={{ id }} className="plain">
+        {actionTitle(action, count)}
+      </Link>
+    ),
+  },
+  { title: 'State', width: 150, cell: (action) => <BulkStateBadge action={action} /> },
+  {
+    title: 'Progress',
+    width: 200,
+    cell: (action) => (
+      <>
         <ProgressBar action={action} />
         <Text size="xs" c="dimmed" mt={4} className="numbers">
-          {formatCount(countDone(progress))} of {formatCount(count)}
-          {progress.failed > 0 && `, ${formatCount(progress.failed)} failed`}
+          {formatCount(countDone(action.progress))} of {formatCount(action.count)}
+          {action.progress.failed > 0 && `, ${formatCount(action.progress.failed)} failed`}
         </Text>
-      </Table.Td>
-      <Table.Td maw={160} className="line">
-        <bdi>{by}</bdi>
-      </Table.Td>
-      <Table.Td>
-        <Time at={startedAt ?? plannedAt} />
-      </Table.Td>
-      <Table.Td maw={320} className="line" title={reason}>
-        <bdi>{reason?.slice(0, 300)}</bdi>
-      </Table.Td>
-    </Table.Tr>
-  )
-}
+      </>
+    ),
+  },
+  { title: 'By', width: 130, cell: ({ by }) => <bdi>{by.slice(0, 100)}</bdi> },
+  {
+    title: 'When',
+    width: 124,
+    cell: ({ startedAt, plannedAt }) => <Time at={startedAt ?? plannedAt} />,
+  },
+  { title: 'Reason', cell: ({ reason }) => reason && <bdi>{reason.slice(0, 300)}</bdi> },
+]

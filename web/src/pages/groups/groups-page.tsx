@@ -49,6 +49,9 @@ function withList<K extends 'status' | 'state' | 'queue'>(
   return values.length > 0 ? { ...rest, [key]: values } : rest
 }
 
+/** Two filters in a line of a phone. */
+const filterFlex = { base: '1 1 140px', sm: '0 1 210px' }
+
 function Filters({ search }: { search: GroupsSearch }) {
   const change = useChangeSearch()
   const { data: queues } = useQuery(queries.queues())
@@ -66,7 +69,7 @@ function Filters({ search }: { search: GroupsSearch }) {
         onChange={(values) => change(withList(search, 'status', values))}
         clearable
         size="xs"
-        miw={160}
+        flex={filterFlex}
       />
       <MultiSelect
         aria-label="Queue"
@@ -78,7 +81,7 @@ function Filters({ search }: { search: GroupsSearch }) {
         clearable
         limit={100}
         size="xs"
-        miw={160}
+        flex={filterFlex}
       />
       <MultiSelect
         aria-label="Count letters in the states"
@@ -88,7 +91,7 @@ function Filters({ search }: { search: GroupsSearch }) {
         onChange={(values) => change(withList(search, 'state', values))}
         clearable
         size="xs"
-        miw={180}
+        flex={filterFlex}
       />
       <Select
         aria-label="Order"
@@ -101,7 +104,8 @@ function Filters({ search }: { search: GroupsSearch }) {
         allowDeselect={false}
         onChange={(sort) => change({ ...search, sort: sort ?? 'count' })}
         size="xs"
-        ml="auto"
+        flex={filterFlex}
+        ml={{ sm: 'auto' }}
       />
     </Group>
   )

@@ -173,6 +173,9 @@ const columns: Column<Entry>[] = [
   { title: 'Outcome', cell: ({ outcome }) => <Badge color={colors[outcome]}>{outcome}</Badge> },
   {
     title: 'Reason',
-    cell: ({ reason, code, endpoint }) => <bdi>{reason ?? code ?? endpoint ?? ''}</bdi>,
+    cell: ({ reason, code, endpoint }) => {
+      const text = reason ?? code ?? endpoint
+      return text && <bdi>{text}</bdi>
+    },
   },
 ]
