@@ -24,7 +24,7 @@ export async function writeHistory(url: string, nowMs: number): Promise<void> {
     const { items } = await dlq.find({ limit: 1 })
     if (sample || items.length > 0) return
     const series = new Series({ store, clock, onError: () => {} })
-    for (let atMs = nowMs - dayMs; atMs < nowMs - slotMs; atMs += slotMs) {
+    for (let atMs = nowMs - dayMs; atMs < nowMs; atMs += slotMs) {
       clock.set(atMs)
       await series.sample()
       const isDown = nowMs - atMs <= outage.fromMs && nowMs - atMs > outage.untilMs
