@@ -144,11 +144,15 @@ export const queries = {
       initialPageParam: undefined as string | undefined,
       getNextPageParam: ({ cursor }) => cursor,
     }),
-  topGroups: (limit: number) =>
+  /** The groups that matter now, those with the most letters in the states first. */
+  topGroups: (limit: number, state?: GroupsInput['state']) =>
     queryOptions({
-      queryKey: ['groups', 'top', limit],
+      queryKey: ['groups', 'top', limit, state],
       queryFn: ({ signal }) =>
-        api.listGroups({ limit, status: ['open', 'regressed'], sort: 'count' }, { signal }),
+        api.listGroups(
+          { limit, status: ['open', 'regressed'], sort: 'count', ...(state && { state }) },
+          { signal },
+        ),
     }),
   group: (fingerprint: string) =>
     queryOptions({

@@ -10,6 +10,9 @@ export const stateNames = [
 ] as const
 export type State = (typeof stateNames)[number]
 
+/** The states of letters that are not done. */
+export const openStates: State[] = ['pending', 'retrying', 'exhausted', 'parked']
+
 /** What a state means, for tooltips. */
 const stateMeanings: Record<State, string> = {
   pending: 'Waits for its next retry.',

@@ -7,12 +7,10 @@ import { queries } from '../../api/queries.ts'
 import { formatCount, formatShare } from '../../format/number.ts'
 import { Age } from '../../ui/time.tsx'
 import type { State } from '../../ui/state.tsx'
-import { StateIcon } from '../../ui/state.tsx'
+import { openStates, StateIcon } from '../../ui/state.tsx'
 import classes from './summary.module.css'
 
 type Queue = OutputOf<'listQueues'>['items'][number]
-
-const openStates = ['pending', 'retrying', 'exhausted', 'parked'] as const
 
 /** The numbers that somebody asks for first. */
 export function Summary() {

@@ -8,27 +8,30 @@ import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Empty } from '../../ui/empty.tsx'
 import { Loaded } from '../../ui/loading.tsx'
 import { Panel } from '../../ui/page.tsx'
+import { openStates } from '../../ui/state.tsx'
 import { Sparkline } from '../../ui/sparkline.tsx'
 import { Time } from '../../ui/time.tsx'
 
 const shown = 8
 
-/** The causes with the most letters. */
+/** The causes with the most open letters. */
 export function TopGroups() {
-  const groups = useQuery(queries.topGroups(shown))
+  const groups = useQuery(queries.topGroups(shown, openStates))
   return (
     <Panel
-      title="Causes with the most letters"
+      title="Causes with the most open letters"
       padded={false}
       right={<Link to="/groups">All groups</Link>}
     >
       <Loaded query={groups}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty title="No open cause">Every group is resolved or ignored.</Empty>
+            <Empty title="No open cause">
+              Every group is resolved or ignored, or has no open letters.
+            </Empty>
           ) : (
             <DataTable
-              label="Causes with the most letters"
+              label="Causes with the most open letters"
               columns={columns}
               rows={items}
               keyOf={({ fingerprint }) => fingerprint}
@@ -64,7 +67,7 @@ const columns: Column<GroupView>[] = [
       />
     ),
   },
-  { title: 'Letters', align: 'right', cell: ({ count }) => formatCount(count) },
+  { title: 'Open', align: 'right', cell: ({ count }) => formatCount(count) },
   {
     title: 'Change, 24 h',
     align: 'right',
