@@ -66,6 +66,7 @@ export default defineConfig({
   resolve: { alias: { 'redrive/api': join(import.meta.dirname, 'src/api/index.ts') } },
   test: {
     include: ['test/**/*.test.ts'],
+    setupFiles: ['test/end-children.ts'],
     pool: 'forks',
     sequence: { sequencer: Spread },
     // Most tests wait for servers, so that there may be one more at a time than there are cores.
