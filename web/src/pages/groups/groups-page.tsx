@@ -70,6 +70,7 @@ function Filters({ search }: { search: GroupsSearch }) {
         clearable
         size="xs"
         flex={filterFlex}
+        miw={0}
       />
       <MultiSelect
         aria-label="Queue"
@@ -82,6 +83,7 @@ function Filters({ search }: { search: GroupsSearch }) {
         limit={100}
         size="xs"
         flex={filterFlex}
+        miw={0}
       />
       <MultiSelect
         aria-label="Count letters in the states"
@@ -92,6 +94,7 @@ function Filters({ search }: { search: GroupsSearch }) {
         clearable
         size="xs"
         flex={filterFlex}
+        miw={0}
       />
       <Select
         aria-label="Order"
@@ -105,6 +108,7 @@ function Filters({ search }: { search: GroupsSearch }) {
         onChange={(sort) => change({ ...search, sort: sort ?? 'count' })}
         size="xs"
         flex={filterFlex}
+        miw={0}
         ml={{ sm: 'auto' }}
       />
     </Group>
