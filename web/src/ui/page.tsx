@@ -68,3 +68,13 @@ export function Panel({
     </section>
   )
 }
+
+/** Two parts of a page beside each other; on a narrow screen, one below the other. */
+export function Columns({ children }: { children: ReactNode }) {
+  return <div className={classes.columns}>{children}</div>
+}
+
+/** Panels of one of the columns. */
+export function Column({ children }: { children: ReactNode }) {
+  return <div className={classes.column}>{children}</div>
+}

@@ -9,7 +9,7 @@ import { formatAmount } from '../../format/number.ts'
 import { FilterChips } from '../../ui/filter-chips.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Loaded } from '../../ui/loading.tsx'
-import { Page, Panel } from '../../ui/page.tsx'
+import { Columns, Page, Panel } from '../../ui/page.tsx'
 import { Time, Timestamp } from '../../ui/time.tsx'
 import { ApprovalNote, BulkControls } from './bulk-controls.tsx'
 import { BulkDrawer } from './bulk-drawer.tsx'
@@ -47,14 +47,14 @@ function ActionDetail({ action }: { action: BulkActionView }) {
       }
     >
       <ApprovalNote action={action} />
-      <div className={classes.columns}>
+      <Columns>
         <Panel title="Progress" right={<BulkStateBadge action={action} />}>
           <ProgressPanel action={action} />
         </Panel>
         <Panel title="Plan" right={<Id id={action.id} />}>
           <Facts action={action} />
         </Panel>
-      </div>
+      </Columns>
       {action.state === 'planned' ? (
         <Panel title="Letters">
           <PlanSummary plan={action} />

@@ -9,7 +9,7 @@ import { DataTable } from '../../ui/data-table.tsx'
 import { Empty } from '../../ui/empty.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { Loaded } from '../../ui/loading.tsx'
-import { Page, Panel } from '../../ui/page.tsx'
+import { Column, Columns, Page, Panel } from '../../ui/page.tsx'
 import { StateCounts } from '../../ui/state-counts.tsx'
 import { Time, Timestamp } from '../../ui/time.tsx'
 import { TimeChart } from '../../ui/time-chart.tsx'
@@ -20,7 +20,6 @@ import { GroupButtons } from './group-actions.tsx'
 import { GroupHistory } from './group-history.tsx'
 import { GroupNotes } from './group-notes.tsx'
 import { GroupStatus } from './group-status.tsx'
-import classes from './group.module.css'
 import { formatGrowth } from './groups-page.tsx'
 import { LettersActions } from './letters-actions.tsx'
 import { Merged } from './merged.tsx'
@@ -75,21 +74,21 @@ function GroupBody({ group }: { group: GroupDetailView }) {
       }
     >
       <Trend group={group} />
-      <div className={classes.columns}>
+      <Columns>
         <Affected group={group} />
-        <div className={classes.column}>
+        <Column>
           <Numbers group={group} />
           <GroupNotes group={group} />
-        </div>
-      </div>
+        </Column>
+      </Columns>
       <Letters fingerprint={fingerprint} />
-      <div className={classes.columns}>
+      <Columns>
         <Explanation group={group} />
-        <div className={classes.column}>
+        <Column>
           <Merged group={group} />
           <GroupHistory group={group} />
-        </div>
-      </div>
+        </Column>
+      </Columns>
     </Page>
   )
 }

@@ -10,12 +10,11 @@ import { useShortcuts } from '../../app/shortcuts.tsx'
 import { describeLetter } from '../../format/letter-sentence.ts'
 import { shortenId, toWords } from '../../format/text.ts'
 import { Id } from '../../ui/id.tsx'
-import { Loaded } from '../../ui/loading.tsx'
-import { Page } from '../../ui/page.tsx'
+import { Loaded, SkeletonRows } from '../../ui/loading.tsx'
+import { Column, Columns, Page, Panel } from '../../ui/page.tsx'
 import { StateBadge } from '../../ui/state.tsx'
 import { Time } from '../../ui/time.tsx'
 import { About } from './about.tsx'
-import classes from './letter.module.css'
 import { LetterButtons, Neighbours } from './letter-head.tsx'
 import { Notes } from './notes.tsx'
 import { PayloadPanel } from './payload-panel.tsx'
@@ -67,10 +66,14 @@ function LetterLoader({ id }: { id: string }) {
 function LetterSkeleton({ id }: { id: string }) {
   return (
     <Page title={`Letter ${shortenId(id)}`} description={<Skeleton height={20} width={240} />}>
-      <div className={classes.columns} aria-busy="true">
-        <Skeleton height={320} />
-        <Skeleton height={320} />
-      </div>
+      <Columns>
+        <Panel title="Why">
+          <SkeletonRows />
+        </Panel>
+        <Panel title="Payload">
+          <SkeletonRows />
+        </Panel>
+      </Columns>
     </Page>
   )
 }
@@ -112,13 +115,13 @@ function LetterBody({
         </>
       }
     >
-      <div className={classes.columns}>
-        <div className={classes.column}>
+      <Columns>
+        <Column>
           <Why letter={letter} />
           <Timeline letter={letter} />
           <Notes letter={letter} />
-        </div>
-        <div className={classes.column}>
+        </Column>
+        <Column>
           <PayloadPanel
             letter={letter}
             view={view}
@@ -129,8 +132,8 @@ function LetterBody({
             onReveal={onReveal}
           />
           <About letter={letter} />
-        </div>
-      </div>
+        </Column>
+      </Columns>
       {payload.version > 1 && can('payload:read') && (
         <Versions letter={letter} isRevealed={isRevealed} />
       )}
