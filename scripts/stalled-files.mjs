@@ -1,5 +1,5 @@
-// A reporter of vitest, whose own time limits cannot end a worker that is blocked. When no test file
-// has ended for a long time, this names the files that still run, and ends the run.
+// A reporter of vitest, whose own time limits cannot end a worker that is blocked. When no test
+// file has ended for a long time, this names the files that still run, and ends the run.
 import { spawnSync } from 'node:child_process'
 import { relative } from 'node:path'
 

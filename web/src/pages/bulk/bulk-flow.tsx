@@ -31,7 +31,7 @@ interface FlowProps {
   onClose: () => void
 }
 
-/** The steps of a bulk action: plan, limits, run. A plan that is closed before the last is dropped. */
+/** The steps of a bulk action: plan, limits, run. Closed before the last one, it drops its plan. */
 export function BulkFlow({ request, onClose }: FlowProps) {
   const [step, setStep] = useState(0)
   const [form, setForm] = useState(emptyForm)
