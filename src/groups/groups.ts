@@ -122,8 +122,8 @@ export class Groups {
   }
 
   /**
-   * What happened last to each group that was first seen within a day, or that was changed since.
-   * Groups that were merged into another one are left out. At most 1,000 groups are new.
+   * The latest change of each group that was ever changed, and `new` for each unchanged group that
+   * was first seen within the last day. Merged groups are left out. At most 1,000 groups are new.
    */
   async latestChanges(): Promise<Map<string, LatestGroupChange>> {
     const { records, clock } = this.#options

@@ -52,7 +52,7 @@ export class Ranking {
     if (!kept || ageMs >= reuseMs) return this.#rankAndKeep(key, search, states, merges)
     if (ageMs >= refreshMs && !this.#refreshing.has(key)) {
       this.#refreshing.add(key)
-      // An error is that of a later call, which ranks again.
+      // The error is dropped here. If it persists, the next call after `reuseMs` rejects with it.
       void this.#rankAndKeep(key, search, states, merges)
         .catch(() => {})
         .finally(() => this.#refreshing.delete(key))

@@ -90,7 +90,7 @@ export interface FoundGroup {
   queues: string[] | undefined
 }
 
-/** What happened last to a group. `new`: nothing since it was first seen, within the last day. */
+/** The latest change of a group. `new`: first seen within a day, and not changed since. */
 export interface LatestGroupChange extends Pick<GroupChange, 'at'> {
   change: GroupChangeKind | 'new'
   /** Absent: the group is new. */

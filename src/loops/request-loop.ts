@@ -200,9 +200,9 @@ export class RequestLoop {
     const isOwnFault = isDead && failures + 1 < router!.maxDeliveryCount
     const deferMs = isOwnFault ? undefined : this.#deferMs(delivery, error)
     if (deferMs !== undefined) return this.#defer(delivery, during, error, deferMs)
-    // From here on its failed probes count as well.
-    const counted = failures + (this.#breaker?.failedProbesOf(message.id) ?? 1) - 1
-    const isPoison = counted > failures && router?.isDead(message, request, error, counted)
+    // Failed probes of this message count too. The last of them is this failure.
+    const probes = this.#breaker?.failedProbesOf(message.id) ?? 0
+    const isPoison = probes > 1 && router?.isDead(message, request, error, failures + probes - 1)
     return router && (isDead || isPoison)
       ? this.#deadLetter(router, delivery, during, error)
       : this.#retryLater(delivery, during, error)

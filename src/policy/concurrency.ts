@@ -34,7 +34,7 @@ export function afterOutage(
   atMs: number,
   settings: Partial<ConcurrencySettings> | false = {},
 ): ConcurrencyState {
-  const { min } = { ...concurrencyDefaults, ...(settings === false ? undefined : settings) }
+  const { min = concurrencyDefaults.min } = settings || {}
   return { limit: min, cutAtMs: atMs, recovering: true }
 }
 
@@ -52,10 +52,7 @@ export function adaptLimit(
   enough: number,
   settings: Partial<ConcurrencySettings> | false = {},
 ): ConcurrencyState {
-  const { min, max = Infinity } = {
-    ...concurrencyDefaults,
-    ...(settings === false ? undefined : settings),
-  }
+  const { min = concurrencyDefaults.min, max = Infinity } = settings || {}
   const { cutAtMs, recovering } = state
   const limit = limitOf(state, settings)
   if (end.type === 'succeeded') {

@@ -157,8 +157,8 @@ export class QueueInspection {
   }
 
   /**
-   * What happened last to each group that was first seen within a day, or that was changed since,
-   * by fingerprint.
+   * The latest change of each group that was ever changed, and `new` for each unchanged group that
+   * was first seen within the last day, by fingerprint.
    */
   latestGroupChanges(): Promise<Map<string, LatestGroupChange>> {
     return this.parts.groups.latestChanges()

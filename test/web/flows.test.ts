@@ -153,10 +153,13 @@ describe.each(dashboardStores)('the dashboard on %s', (_, open) => {
   it('says that the connection is lost, and continues when the server is back', async () => {
     const { page, problems } = await openSignedIn(browser, dashboard, '/letters')
     await page.getByRole('grid', { name: 'Letters' }).waitFor()
-    await dashboard.stopServer()
     const banner = page.getByText('The connection to the server is lost')
-    await banner.waitFor()
-    await dashboard.startServer()
+    await dashboard.stopServer()
+    try {
+      await banner.waitFor()
+    } finally {
+      await dashboard.startServer()
+    }
     await banner.waitFor({ state: 'detached' })
     await capture({ queue: 'after-restart', error: { message: 'late' } })
     await page.getByRole('button', { name: '1 new' }).click()

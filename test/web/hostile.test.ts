@@ -160,11 +160,13 @@ describe('hostile text', () => {
 
   it('is only text on pages of groups, queues and bulk actions', async () => {
     const { items: groups } = await dashboard.client.listGroups({ limit: opened })
+    expect(groups).toHaveLength(opened)
     for (const { fingerprint, queue } of groups) {
       await visit(`/groups/${encodeURIComponent(fingerprint)}`)
       await visit(`/queues/${encodeURIComponent(queue)}`)
     }
     const actions = await dashboard.client.listBulkActions()
+    expect(actions.length).toBeGreaterThanOrEqual(opened)
     for (const { id } of actions.slice(0, opened)) await visit(`/bulk-actions/${id}`)
     expect(visitor.problems).toEqual([])
   })

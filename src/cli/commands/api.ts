@@ -5,7 +5,7 @@ import { RedriveError } from '../../errors.ts'
 import type { GlobalOptions } from '../open.ts'
 import { toJson } from '../print.ts'
 import { findServer } from '../remote/server.ts'
-import { stopOnSignal } from '../stop-on-signal.ts'
+import { stopOnSignal, stoppedExit } from '../stop-on-signal.ts'
 
 const examples = `
 Examples:
@@ -51,6 +51,9 @@ async function callEndpoint(name: string, input: object, options: GlobalOptions)
     else
       for await (const value of response)
         if (!process.stdout.write(`${toJson(value)}\n`)) await once(process.stdout, 'drain')
+  } catch (error) {
+    if (!signal.aborted) throw error
+    process.exitCode = stoppedExit
   } finally {
     end()
   }

@@ -132,13 +132,13 @@ function graphSource({ config: file, kafka }: PipelineOptions): GraphSource {
 }
 
 function toProgress(report: ReplayReport): Progress {
-  const { sent, quarantined, passed, left } = report
+  const { sent, quarantined, passed, left, dryRun } = report
   const done = sent + quarantined + passed + left
   return {
     label: 'replay',
     done,
     share: shareDone(report),
-    note: `${sent.toLocaleString('en')} sent`,
+    note: `${sent.toLocaleString('en')}${dryRun ? ' would be' : ''} sent`,
   }
 }
 

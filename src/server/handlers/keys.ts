@@ -15,7 +15,7 @@ async function* progressLines(
 ): AsyncGenerator<string> {
   let next = Promise.withResolvers<KeyRotation>()
   const rotation = rotate((progress) => next.resolve(progress))
-  // It is awaited below, or never, if the client goes away.
+  // If the client disconnects, nobody awaits the rotation: its error is not an unhandled one.
   const ended = rotation.then(() => undefined)
   ended.catch(() => {})
   for (;;) {

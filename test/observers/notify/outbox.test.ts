@@ -364,6 +364,7 @@ describe('titles of groups', () => {
     await aProcess({ ...world, connections: [titled] }, {}).round()
     await process.send()
     expect(JSON.stringify(full.received)).toContain('4111')
+    expect(closed.received).toHaveLength(1)
     expect(JSON.stringify(closed.received)).not.toContain('4111')
   })
 })

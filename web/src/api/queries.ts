@@ -24,8 +24,11 @@ type LettersPage = OutputOf<'listLetters'>
 
 /** Replaces what a list of letters has read by its present beginning. */
 export async function reloadLetters(client: QueryClient, input: LettersInput): Promise<void> {
+  const { queryKey } = queries.letters(input)
   const page = await api.listLetters({ partial: true, ...input, limit: lettersPerPage })
-  client.setQueryData(queries.letters(input).queryKey, { pages: [page], pageParams: [undefined] })
+  // A page that is still being read would bring the old rows back.
+  await client.cancelQueries({ queryKey })
+  client.setQueryData(queryKey, { pages: [page], pageParams: [undefined] })
 }
 
 /**

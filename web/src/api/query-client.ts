@@ -19,14 +19,14 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
       queries: {
         staleTime: 10_000,
         refetchOnWindowFocus: true,
-        retry: (failures, error) => failures < maxTries && canPass(error),
+        retry: (failures, error) => failures < maxTries && isTemporary(error),
       },
       mutations: { retry: false },
     },
   })
 }
 
-/** Whether the same request may succeed in a moment: the server did not answer, or says so. */
-function canPass(error: unknown): boolean {
+/** Whether the same request may succeed later: there was no answer, or the answer says so. */
+function isTemporary(error: unknown): boolean {
   return error instanceof ProblemError ? error.problem.retry : true
 }

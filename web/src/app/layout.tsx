@@ -94,7 +94,7 @@ export function Layout() {
   )
 }
 
-/** What waits for a person behind an entry of the navigation. */
+/** The number of raised alerts or of running bulk actions, beside their entry. */
 function EntryCount({ path }: { path: string }) {
   const seesAll = useSeesAll()
   const { data: alerts } = useQuery({ ...queries.alerts(), enabled: path === '/alerts' && seesAll })

@@ -5,15 +5,15 @@ import classes from './stale-banner.module.css'
 import { useConnection } from './feed.tsx'
 import { useNow } from './preferences.tsx'
 
-/** A short loss is not worth a word. */
-const patienceMs = 3000
+/** A shorter loss of the connection is not shown. */
+const minLossMs = 3000
 
 /** Says that the connection is lost, and how old the data of the page is. */
 export function StaleBanner() {
   const connection = useConnection()
   const now = useNow()
   const queryClient = useQueryClient()
-  if (connection.state !== 'lost' || now - connection.since < patienceMs) return null
+  if (connection.state !== 'lost' || now - connection.since < minLossMs) return null
   return (
     <Group className={classes.banner} role="status" justify="space-between" gap={8}>
       <span>

@@ -62,7 +62,7 @@ function adviceFor(error: ProblemError): string {
   const { status, retry } = error.problem
   if (status === 404) return 'It may have been removed. Check the address, or search for it.'
   if (status === 409 || status === 412) return 'Reload to see the current state, then try again.'
-  if (retry) return 'This can pass: try again in a moment.'
+  if (retry) return 'This may be temporary: try again in a moment.'
   return status >= 500
     ? 'This is an error of the server: its log has the request id.'
     : 'Change the request as the message says.'

@@ -20,7 +20,7 @@ import {
 import classes from './bulk.module.css'
 import { InputFacts, LimitFacts } from './facts.tsx'
 import { LimitsFields } from './limits-fields.tsx'
-import { emptyForm, planCall, whyNotReady, type PlanForm } from './plan-form.ts'
+import { emptyForm, isHalfWindow, planCall, whyNotReady, type PlanForm } from './plan-form.ts'
 import { PlanSummary } from './plan-summary.tsx'
 import { ProgressPanel } from './progress-panel.tsx'
 
@@ -80,7 +80,7 @@ export function BulkFlow({ request, onClose }: FlowProps) {
             <Button variant="default" onClick={() => setStep(0)}>
               Back
             </Button>
-            <Button loading={isPending} onClick={() => void toRun()}>
+            <Button loading={isPending} disabled={isHalfWindow(form)} onClick={() => void toRun()}>
               Continue
             </Button>
           </div>

@@ -9,6 +9,7 @@ import { formatCount } from '../../format/number.ts'
 import { firstLine, shortenId } from '../../format/text.ts'
 import { Loaded } from '../../ui/loading.tsx'
 import { Panel } from '../../ui/page.tsx'
+import { Problem } from '../../ui/problem.tsx'
 import { StateIcon, type State } from '../../ui/state.tsx'
 import classes from './bulk.module.css'
 
@@ -79,10 +80,19 @@ export function BulkResults({
     >
       <Loaded query={query}>
         {({ pages }) => (
-          <ResultList
-            pages={pages}
-            next={query.hasNextPage && !query.isFetchingNextPage ? query.fetchNextPage : undefined}
-          />
+          <>
+            <ResultList
+              pages={pages}
+              next={
+                query.hasNextPage && !query.isFetchingNextPage && !query.isFetchNextPageError
+                  ? query.fetchNextPage
+                  : undefined
+              }
+            />
+            {query.isFetchNextPageError && (
+              <Problem error={query.error} onRetry={() => void query.fetchNextPage()} />
+            )}
+          </>
         )}
       </Loaded>
     </Panel>

@@ -1,7 +1,7 @@
 import { Checkbox, Group, NumberInput, Stack, Switch, Text, TextInput } from '@mantine/core'
 import { needsReason, type BulkActionName } from './bulk-request.ts'
 import { ReasonInput } from './action-input.tsx'
-import type { PlanForm } from './plan-form.ts'
+import { isHalfWindow, type PlanForm } from './plan-form.ts'
 
 interface FieldsProps {
   action: BulkActionName
@@ -138,6 +138,7 @@ function TimeFields({ action, form, onChange }: FieldsProps) {
           size="xs"
           type="time"
           label="and"
+          error={isHalfWindow(form) ? 'Enter both times, or none.' : undefined}
           value={form.windowTo}
           onChange={({ currentTarget }) =>
             onChange({ windowTo: currentTarget.value, timeZone: zone })

@@ -72,6 +72,11 @@ export function planCall(request: BulkRequest, form: PlanForm): PlanCall {
   }
 }
 
+/** A time window needs both of its times. */
+export function isHalfWindow({ windowFrom, windowTo }: PlanForm): boolean {
+  return (windowFrom === '') !== (windowTo === '')
+}
+
 function limitsOf(form: PlanForm): Omit<UndoInput, 'id'> {
   const reason = form.reason.trim()
   const hasWindow = form.windowFrom !== '' && form.windowTo !== ''
@@ -102,7 +107,7 @@ function inputOf(action: BulkActionName, form: PlanForm): Partial<PlanInput> {
     case 'retry':
       return { ...superseded, ...(form.dueAt === '' ? {} : { at: toTimestamp(form.dueAt) }) }
     case 'replay':
-      return { ...superseded, ...(form.mailbox === '' ? {} : { to: form.mailbox.trim() }) }
+      return { ...superseded, ...(form.mailbox.trim() === '' ? {} : { to: form.mailbox.trim() }) }
     case 'priority':
       return form.priority === '' ? {} : { priority: form.priority }
     case 'tag':

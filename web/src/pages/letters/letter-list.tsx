@@ -165,7 +165,7 @@ function ListHead({
           checked={selection.isAll}
           indeterminate={!selection.isAll && isSome}
           aria-label={isSome ? 'Clear the selection' : 'Select the loaded letters'}
-          onChange={isSome ? selection.clear : selection.toggleLoaded}
+          onChange={isSome ? selection.clear : selection.selectLoaded}
         />
       </div>
       {columns.map(({ key, label }) => (

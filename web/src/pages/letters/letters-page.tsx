@@ -205,7 +205,7 @@ function Amount({ list, total }: { list: ListPartProps['list']; total: number | 
   return (
     <span className="dim numbers" role="status">
       {count === undefined
-        ? `${formatCount(letters.length)} found, reading on below`
+        ? `${formatCount(letters.length)} loaded, more follow`
         : formatAmount(count, 'letter')}
     </span>
   )

@@ -180,7 +180,7 @@ function ViewDialog({
           />
           {view && (
             <Switch
-              label="Replace its filter, order and columns by those of the list now"
+              label="Replace its filter, order and columns with those of the current list"
               checked={takesList}
               onChange={({ currentTarget }) => setTakesList(currentTarget.checked)}
             />

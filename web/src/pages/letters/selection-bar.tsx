@@ -30,7 +30,7 @@ export function SelectionBar({
     <>
       <Text size="sm" fw={600} role="status">
         {isAll ? `Selected: ${all}` : `${formatCount(ids.size)} selected`}
-        {ids.size === maxSelected && ' (the limit)'}
+        {!isAll && ids.size === maxSelected && ' (the limit)'}
       </Text>
       {primary.filter(isAllowed).map((action) => (
         <Tooltip key={action} label={actionMeanings[action]}>

@@ -1,7 +1,7 @@
 import { useCallback, useMemo, useState } from 'react'
 import type { SummaryView } from 'redrive/api'
 
-/** A filter can name so many letters. */
+/** A filter can have at most this many ids. */
 export const maxSelected = 1000
 
 export interface Selection {
@@ -11,7 +11,7 @@ export interface Selection {
   has: (id: string) => boolean
   /** Selects or deselects one, and all from the last one to it with `extend`. */
   toggle: (index: number, extend?: boolean) => void
-  toggleLoaded: () => void
+  selectLoaded: () => void
   selectAll: () => void
   clear: () => void
 }
@@ -38,9 +38,8 @@ export function useSelection(letters: readonly SummaryView[]): Selection {
       }),
     [letters],
   )
-  const toggleLoaded = useCallback(() => {
-    const loaded = new Set(letters.slice(0, maxSelected).map(({ id }) => id))
-    setSelected(({ ids }) => (ids.size > 0 ? none : { ids: loaded, isAll: false }))
+  const selectLoaded = useCallback(() => {
+    setSelected({ ids: new Set(letters.slice(0, maxSelected).map(({ id }) => id)), isAll: false })
   }, [letters])
   const selectAll = useCallback(() => setSelected(({ ids }) => ({ ids, isAll: true })), [])
   return useMemo(
@@ -49,11 +48,11 @@ export function useSelection(letters: readonly SummaryView[]): Selection {
       isAll,
       has: (id) => isAll || ids.has(id),
       toggle,
-      toggleLoaded,
+      selectLoaded,
       selectAll,
       clear,
     }),
-    [ids, isAll, toggle, toggleLoaded, selectAll, clear],
+    [ids, isAll, toggle, selectLoaded, selectAll, clear],
   )
 }
 

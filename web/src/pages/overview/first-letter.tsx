@@ -3,7 +3,7 @@ import { CopyButton } from '../../ui/copy-button.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { examplesFor } from '../../format/examples.ts'
 
-/** Shows how to send the first letter. The page comes alive when it arrives. */
+/** Shows how to send the first letter. The page shows the letter as soon as it arrives. */
 export function FirstLetter() {
   const examples = examplesFor(location.origin)
   return (

@@ -4,7 +4,7 @@ import { getRouteApi } from '@tanstack/react-router'
 import { queries } from '../../api/queries.ts'
 import { useSeesAll } from '../../app/session.tsx'
 import { Page } from '../../ui/page.tsx'
-import { ActiveBulkActions } from './active-bulk-actions.tsx'
+import { LatestBulkActions } from './latest-bulk-actions.tsx'
 import { RaisedAlerts } from './raised-alerts.tsx'
 import { FirstLetter } from './first-letter.tsx'
 import { QueueHealth } from './queue-health.tsx'
@@ -52,7 +52,7 @@ export function OverviewPage() {
           <TopGroups />
           <SimpleGrid cols={{ base: 1, lg: 2 }} spacing={16}>
             <QueueHealth />
-            {seesAll && <ActiveBulkActions />}
+            {seesAll && <LatestBulkActions />}
           </SimpleGrid>
         </>
       )}

@@ -50,12 +50,13 @@ type Status = 'loading' | 'failed' | 'ready'
 
 /** Share of the runs of the last 24 hours that resolved their letter, if there were runs. */
 function useResolvedShare(): { status: Status; share?: number } {
-  const { data: resolved, isError } = useQuery(queries.series({ metric: 'resolved', step: '1h' }))
-  const { data: failed } = useQuery(queries.series({ metric: 'failed', step: '1h' }))
-  if (!resolved || !failed) return { status: isError ? 'failed' : 'loading' }
+  const resolved = useQuery(queries.series({ metric: 'resolved', step: '1h' }))
+  const failed = useQuery(queries.series({ metric: 'failed', step: '1h' }))
+  if (!resolved.data || !failed.data)
+    return { status: resolved.isError || failed.isError ? 'failed' : 'loading' }
   const sum = ({ lines }: OutputOf<'getSeries'>): number =>
     lines.flatMap(({ values }) => values).reduce<number>((all, value) => all + (value ?? 0), 0)
-  const [good, bad] = [sum(resolved), sum(failed)]
+  const [good, bad] = [sum(resolved.data), sum(failed.data)]
   return { status: 'ready', ...(good + bad > 0 && { share: good / (good + bad) }) }
 }
 

@@ -16,7 +16,7 @@ export function PipelineGraph({
   onSelect,
 }: {
   nodes: readonly PipelineNode[]
-  onSelect: (node: PipelineNode) => void
+  onSelect: ((node: PipelineNode) => void) | undefined
 }) {
   const places = placeNodes(nodes)
   const at = (name: string): { x: number; y: number } | undefined => {
@@ -61,7 +61,7 @@ export function PipelineGraph({
               transform={`translate(${x} ${y})`}
               className={classes.node}
               data-dead={(node.depth ?? 0) > 0}
-              onClick={() => onSelect(node)}
+              onClick={() => node.depth !== 0 && onSelect?.(node)}
             >
               <title>{node.name}</title>
               <rect width={nodeWidth} height={nodeHeight} rx={6} />

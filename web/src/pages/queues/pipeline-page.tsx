@@ -40,6 +40,7 @@ function Pipeline() {
   const can = useCan()
   const pipeline = useQuery(queries.pipeline())
   const [replayed, setReplayed] = useState<PipelineNode>()
+  const onReplay = can('letter:replay') ? setReplayed : undefined
   return (
     <>
       <Loaded query={pipeline}>
@@ -54,7 +55,7 @@ function Pipeline() {
             <>
               {graphsOf(nodes).map(([graph, members]) => (
                 <Panel key={graph} title={graph}>
-                  <PipelineGraph nodes={members} onSelect={setReplayed} />
+                  <PipelineGraph nodes={members} onSelect={onReplay} />
                 </Panel>
               ))}
               <Panel title="Nodes" padded={false}>

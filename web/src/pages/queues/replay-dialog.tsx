@@ -42,9 +42,11 @@ export function ReplayDialog({ node, onClose }: { node: PipelineNode; onClose: (
           label="Only with this in the error message"
           value={message}
           maxLength={1000}
+          disabled={run.isPending}
           onChange={({ currentTarget }) => {
             setMessage(currentTarget.value)
             plan.reset()
+            run.reset()
           }}
           data-autofocus
         />
@@ -54,6 +56,7 @@ export function ReplayDialog({ node, onClose }: { node: PipelineNode; onClose: (
           min={1}
           max={1_000_000}
           value={rate}
+          disabled={run.isPending}
           onChange={setRate}
         />
         {error && (

@@ -81,13 +81,16 @@ function Report({ report }: { report: OutputOf<'verifyAudit'> }) {
 function Entries() {
   const { actor, what } = route.useSearch()
   const navigate = route.useNavigate()
-  const search = useDebouncedCallback((change: { actor?: string; what?: string }) => {
-    const next = { ...(actor ? { actor } : {}), ...(what ? { what } : {}), ...change }
+  const change = (part: { actor?: string; what?: string }): void =>
     void navigate({
-      search: Object.fromEntries(Object.entries(next).filter(([, value]) => value !== '')),
+      search: (before) => {
+        const entries = Object.entries({ ...before, ...part })
+        return Object.fromEntries(entries.filter(([, value]) => value !== ''))
+      },
       replace: true,
     })
-  }, typingMs)
+  const changeActor = useDebouncedCallback((text: string) => change({ actor: text }), typingMs)
+  const changeWhat = useDebouncedCallback((text: string) => change({ what: text }), typingMs)
   const entries = useInfiniteQuery(
     queries.audit({ ...(actor ? { actor } : {}), ...(what ? { what } : {}) }),
   )
@@ -102,14 +105,14 @@ function Entries() {
             aria-label="Actor"
             placeholder="Actor"
             defaultValue={actor ?? ''}
-            onChange={({ currentTarget }) => search({ actor: currentTarget.value.trim() })}
+            onChange={({ currentTarget }) => changeActor(currentTarget.value.trim())}
           />
           <TextInput
             size="xs"
             aria-label="Id of what was changed"
             placeholder="Letter, group, queue …"
             defaultValue={what ?? ''}
-            onChange={({ currentTarget }) => search({ what: currentTarget.value.trim() })}
+            onChange={({ currentTarget }) => changeWhat(currentTarget.value.trim())}
           />
         </Group>
       }

@@ -1,19 +1,19 @@
-import { Progress } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { BulkActionView } from 'redrive/api'
 import { queries } from '../../api/queries.ts'
-import { formatAmount, formatCount } from '../../format/number.ts'
-import { capitalize } from '../../format/text.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Empty } from '../../ui/empty.tsx'
 import { Loaded } from '../../ui/loading.tsx'
 import { Panel } from '../../ui/page.tsx'
+import { actionTitle } from '../bulk/bulk-request.ts'
+import { BulkStateBadge } from '../bulk/bulk-state.tsx'
+import { ProgressBar } from '../bulk/progress-bar.tsx'
 
 const shown = 6
 
-/** Bulk actions that run or wait for a person, and the latest others. */
-export function ActiveBulkActions() {
+/** The latest bulk actions. */
+export function LatestBulkActions() {
   const actions = useQuery(queries.bulkActions())
   return (
     <Panel
@@ -46,23 +46,10 @@ const columns: Column<BulkActionView>[] = [
     title: 'Action',
     cell: ({ id, action, count }) => (
       <Link to="/bulk-actions/$id" params={{ id }} className="plain">
-        {capitalize(action)} {formatAmount(count, 'letter')}
+        {actionTitle(action, count)}
       </Link>
     ),
   },
-  { title: 'State', cell: ({ state }) => state },
-  { title: 'Progress', width: 180, cell: (action) => <ActionProgress action={action} /> },
+  { title: 'State', cell: (action) => <BulkStateBadge action={action} /> },
+  { title: 'Progress', width: 180, cell: (action) => <ProgressBar action={action} /> },
 ]
-
-function ActionProgress({ action: { count, progress } }: { action: BulkActionView }) {
-  const done = count - progress.pending - progress.waiting
-  const percent = count === 0 ? 100 : (done / count) * 100
-  return (
-    <Progress
-      value={percent}
-      size="sm"
-      aria-label={`${formatCount(done)} of ${formatCount(count)} letters done`}
-      title={`${formatCount(done)} of ${formatCount(count)} letters done`}
-    />
-  )
-}
