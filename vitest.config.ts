@@ -1,4 +1,3 @@
-import { statfsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
@@ -7,19 +6,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 // Many tests start processes of their own, and most of what those do is to read our modules.
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/compiled')
 
-// What tests write is soon gone. Where memory has room for it, no slow disk holds them up.
-const memory = '/dev/shm'
-const roomBytes = 4 * 2 ** 30
-if (hasRoom(memory)) process.env['TMPDIR'] ??= memory
-
-function hasRoom(folder: string): boolean {
-  try {
-    const { bavail, bsize } = statfsSync(folder)
-    return bavail * bsize >= roomBytes
-  } catch {
-    return false
-  }
-}
+// Processes of this run are found by this name, also after their parent has ended.
+process.env['REDRIVE_TEST_RUN'] ??= `${process.pid}-${Date.now()}`
 
 /** Those that start servers and many processes of their own, the longest first. */
 const heavy = [
@@ -66,8 +54,11 @@ export default defineConfig({
   resolve: { alias: { 'redrive/api': join(import.meta.dirname, 'src/api/index.ts') } },
   test: {
     include: ['test/**/*.test.ts'],
-    setupFiles: ['test/end-children.ts'],
+    globalSetup: ['test/run-folder.ts'],
+    setupFiles: ['test/leaks.ts'],
     pool: 'forks',
+    // A worker runs many files, so that it loads each module once.
+    isolate: false,
     sequence: { sequencer: Spread },
     // Most tests wait for servers, so that there may be one more at a time than there are cores.
     maxWorkers: availableParallelism() + 1,
