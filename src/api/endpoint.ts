@@ -63,13 +63,13 @@ export interface Endpoint<Input extends z.ZodObject = z.ZodObject, Output = unkn
    */
   body?: 'json' | 'json or event' | 'lines'
   /** One line of the body. */
-  line?: z.ZodType
+  line?: z.core.$ZodType
   /**
    * Strict. The keys that the path does not have come from the query of a GET or DELETE or of a
    * request whose body is lines, and from the JSON body of other requests.
    */
   input: Input
-  output: z.ZodType<Output>
+  output: z.core.$ZodType<Output>
   /**
    * The response is many outputs. `lines`: one on each line. `events`: Server-Sent Events, without
    * an end. Absent: it is one output.

@@ -162,7 +162,7 @@ function bodyOf(
 class Schemas {
   readonly named: { [id: string]: unknown } = {}
 
-  add(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
+  add(schema: z.core.$ZodType, io: 'input' | 'output'): JsonObject {
     const json = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
     const {
       $schema: _,

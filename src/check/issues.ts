@@ -129,7 +129,7 @@ export function firstIssue(error: z.ZodError, schema: z.ZodType, value: unknown)
  * type.
  */
 export type ShapeOf<T extends object> = {
-  [K in keyof T]-?: z.ZodType<WithUndefined<T[K]> | null | undefined>
+  [K in keyof T]-?: z.core.$ZodType<WithUndefined<T[K]> | null | undefined>
 }
 /** zod reads a key that is undefined as absent; TypeScript tells the two apart. */
 type WithUndefined<T> = T extends (...args: never[]) => unknown

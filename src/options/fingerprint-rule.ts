@@ -4,15 +4,15 @@ import { unknownPlaceholder } from '../policy/fingerprint-rules.ts'
 const fingerprintConditions = 'must have at least one of queue, name, code and message'
 
 /** A rule for fingerprints. In files, `message` is a string only. */
-export const fingerprintRule = <Message extends z.ZodType>(message: Message) =>
+export const fingerprintRule = <Message extends z.core.$ZodType>(message: Message) =>
   z.strictObject({
     match: z
       .strictObject({
         queue: z.string().min(1).max(200).optional().describe('Name of the queue.'),
         name: z.string().min(1).max(200).optional().describe('Name of the error.'),
         code: z.string().min(1).max(200).optional().describe('Code of the error.'),
-        message: message
-          .optional()
+        message: z
+          .optional(message)
           .describe('A substring of the first 1,024 characters of the message, case-insensitive.'),
       })
       .meta({ minProperties: 1 })

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect } from 'vitest'
+import { z } from 'zod'
 import type { FastifyInstance } from 'fastify'
 import { createClient, type Client } from '../../src/api/client.ts'
 import { endpointNames, endpointOf } from '../../src/api/endpoints.ts'
@@ -96,7 +97,7 @@ function checkOutputs(app: FastifyInstance): void {
     const endpoint = endpointOfRoute.get(`${request.method} ${request.routeOptions.url}`)
     const type = String(reply.getHeader('content-type'))
     if (endpoint && type.startsWith('application/json'))
-      endpoint.output.parse(JSON.parse(payload as string))
+      z.parse(endpoint.output, JSON.parse(payload as string))
     return payload
   })
 }

@@ -20,7 +20,7 @@ const details = z.record(z.string(), anyJson)
 /** An entry as a caller may see it. */
 export type AuditEntryView = AuditEntry & { hidden?: true }
 
-const auditEntry: z.ZodType<AuditEntryView> = z.strictObject({
+const auditEntry: z.core.$ZodType<AuditEntryView> = z.strictObject({
   seq,
   id: z.string(),
   at: timestamp,
@@ -46,7 +46,7 @@ const auditEntry: z.ZodType<AuditEntryView> = z.strictObject({
 
 const position = z.strictObject({ seq: z.int().nonnegative(), hash })
 
-const auditReport: z.ZodType<AuditReport> = z.strictObject({
+const auditReport: z.core.$ZodType<AuditReport> = z.strictObject({
   ok: z.boolean(),
   entries: z.int().nonnegative(),
   head: position.describe('The last entry. Keep it elsewhere, and give it to a later check.'),

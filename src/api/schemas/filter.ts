@@ -3,8 +3,9 @@ import { categories, priorities, reasons, states } from '../../letter/letter.ts'
 import type { LetterFilter } from '../../letter/query.ts'
 import { isTimestamp } from '../../letter/time.ts'
 
-export const oneOrMore = <T extends z.ZodType>(one: T): z.ZodUnion<readonly [T, z.ZodArray<T>]> =>
-  z.union([one, z.array(one).max(1000)])
+export const oneOrMore = <T extends z.core.$ZodType>(
+  one: T,
+): z.ZodUnion<readonly [T, z.ZodArray<T>]> => z.union([one, z.array(one).max(1000)])
 
 const text = z.string().min(1).max(1000)
 export const timestamp = z
@@ -49,7 +50,7 @@ export const filterShape = {
   settledBefore: timestamp.optional(),
   expiresBefore: timestamp.optional(),
   dependent: z.boolean().optional().describe('True: the letter still waits for its dependencies.'),
-} satisfies { [K in keyof LetterFilter]-?: z.ZodType<LetterFilter[K]> }
+} satisfies { [K in keyof LetterFilter]-?: z.core.$ZodType<LetterFilter[K]> }
 
 export const filterSchema = z.strictObject(filterShape)
 export type FilterInput = z.infer<typeof filterSchema>

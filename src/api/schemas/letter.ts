@@ -52,7 +52,7 @@ export const summaryView = letterSchema
   .meta({ id: 'LetterSummary' })
 export type SummaryView = z.infer<typeof summaryView>
 
-export function pageOf<T extends z.ZodType>(
+export function pageOf<T extends z.core.$ZodType>(
   item: T,
 ): z.ZodObject<{ items: z.ZodArray<T>; cursor: z.ZodExactOptional<z.ZodString> }> {
   return z.strictObject({

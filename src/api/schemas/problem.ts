@@ -12,4 +12,4 @@ export const problemSchema = z
     retry: z.boolean(),
     requestId: z.string().exactOptional(),
   })
-  .meta({ id: 'Problem' }) satisfies z.ZodType<Problem>
+  .meta({ id: 'Problem' }) satisfies z.core.$ZodType<Problem>

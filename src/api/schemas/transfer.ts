@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 const count = z.int().nonnegative()
 
-function listing<T extends z.ZodType>(
+function listing<T extends z.core.$ZodType>(
   item: T,
 ): z.ZodObject<{ first: z.ZodArray<T>; count: z.ZodInt }> {
   return z.strictObject({ first: z.array(item), count: z.int() })

@@ -37,8 +37,8 @@ const entryActions = ['enqueued', 'retry', 'success', 'failed', 'abandoned', 're
 export type EntryAction = (typeof entryActions)[number]
 
 /** An optional field. Null counts as absent. */
-function optional<T extends z.ZodType>(schema: T) {
-  return schema.nullish().transform((value) => value ?? undefined)
+function optional<T extends z.core.$ZodType>(schema: T) {
+  return z.nullish(schema).transform((value) => value ?? undefined)
 }
 
 const timestampMs = z.number().min(0).max(latestMs)
