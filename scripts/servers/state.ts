@@ -9,6 +9,8 @@ export interface Running {
   readonly processes: readonly Process[]
   readonly log: string
   readonly url?: string
+  /** A test run has started it, and the last test run stops it. */
+  readonly forTests: boolean
 }
 
 export type State = Record<string, Running>
