@@ -1,43 +1,47 @@
 // Runs before each test file. A file must end what it has started: a process that is left would
 // have the output of the run open, so that the run never ends, and would slow down later files.
-import { spawnSync } from 'node:child_process'
 import { relative } from 'node:path'
-import { afterAll, expect } from 'vitest'
+import { afterAll, beforeEach, expect } from 'vitest'
 import { commandLine, until } from '../scripts/servers/machine.ts'
-import { processesOf } from './process-table.ts'
+import { originOf, processesOf } from './process-table.ts'
 
-// Vitest ends the process of a stalled test file with this signal.
-process.once('SIGTERM', () => {
-  spawnSync('pkill', ['-KILL', '-P', String(process.pid)])
-  process.exit()
-})
-
-// Processes inherit this name, also those that a process of the file has started and left.
+// Processes inherit these names, also those that a process of the file has started and left.
 const file = relative(process.cwd(), expect.getState().testPath!)
 process.env['REDRIVE_TEST_FILE'] = file
+delete process.env['REDRIVE_TEST_NAME']
+beforeEach(({ task }) => {
+  process.env['REDRIVE_TEST_NAME'] = task.name
+})
 
 const secondsToExit = 10
+const left = (): number[] => processesOf(process.env['REDRIVE_TEST_RUN']!, file)
 
-// Hooks run in reverse order: this one is the last of the file.
-afterAll(
-  async () => {
-    const left = (): number[] => processesOf(process.env['REDRIVE_TEST_RUN']!, file)
-    try {
-      await until('processes', () => left().length === 0, secondsToExit)
-    } catch {
-      const commands = left().map((pid) => `${pid} ${commandLine(pid)}`)
-      for (const pid of left()) kill(pid)
-      if (commands.length > 0)
-        throw new Error(`${file} has left processes:\n${commands.join('\n')}`)
-    }
-  },
-  (secondsToExit + 10) * 1000,
-)
-
-function kill(pid: number): void {
+function end(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
     // It has ended meanwhile.
   }
 }
+
+// Hooks run in reverse order: this one is the last of the file.
+afterAll(
+  async () => {
+    const isEmpty = (): boolean => left().length === 0
+    const ended = await until('the processes ended', isEmpty, secondsToExit).then(
+      () => true,
+      () => false,
+    )
+    if (ended) return
+    const commands = left().map((pid) => `${originOf(pid)}: ${pid} ${commandLine(pid)}`)
+    for (const pid of left()) end(pid)
+    throw new Error(`these processes were left:\n${commands.join('\n')}`)
+  },
+  (secondsToExit + 20) * 1000,
+)
+
+// Vitest ends the worker of a run that is stopped with this signal.
+process.once('SIGTERM', () => {
+  for (const pid of left()) end(pid)
+  process.exit()
+})

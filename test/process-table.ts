@@ -10,8 +10,8 @@ function environmentOf(pid: number): string[] {
 }
 
 /**
- * The processes that the tests of a run have started, directly or not: of one test file, or of all.
- * Empty where the system has no /proc.
+ * The processes of a test run apart from this one: those that a test file has started, directly or
+ * not, or all. Empty where the system has no /proc.
  */
 export function processesOf(run: string, file?: string): number[] {
   let pids: number[]
@@ -22,13 +22,19 @@ export function processesOf(run: string, file?: string): number[] {
   } catch {
     return []
   }
+  const marks = [`REDRIVE_TEST_RUN=${run}`, ...(file ? [`REDRIVE_TEST_FILE=${file}`] : [])]
   return pids.filter((pid) => {
     const environment = environmentOf(pid)
-    if (!environment.includes(`REDRIVE_TEST_RUN=${run}`)) return false
-    return environment.some((entry) =>
-      file === undefined
-        ? entry.startsWith('REDRIVE_TEST_FILE=')
-        : entry === `REDRIVE_TEST_FILE=${file}`,
-    )
+    return marks.every((mark) => environment.includes(mark))
   })
+}
+
+/** The test file and the test that started a process. */
+export function originOf(pid: number): string {
+  const environment = environmentOf(pid)
+  const read = (name: string): string | undefined =>
+    environment.find((entry) => entry.startsWith(`${name}=`))?.slice(name.length + 1)
+  const file = read('REDRIVE_TEST_FILE') ?? 'no test file'
+  const test = read('REDRIVE_TEST_NAME')
+  return test ? `${file} > ${test}` : file
 }
