@@ -144,6 +144,7 @@ describe('tests', () => {
       'test/faults/',
       'test/load/',
       'test/package/',
+      'test/scripts/',
       'test/servers/',
       'test/server/attacks/',
       'test/web/',
