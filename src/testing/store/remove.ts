@@ -30,11 +30,13 @@ export const removeChecks = [
 
   check('agrees with matches() on every filter', async ({ store }) => {
     const letters = mixedLetters(36)
+    await store.add(letters)
     for (const filter of mixedFilters(letters, store.powers).filter(hasField)) {
-      await store.add(letters)
       const expected = letters.filter((one) => one.state !== 'retrying' && matches(one, filter))
       assert.equal(await store.remove(filter), expected.length, JSON.stringify(filter))
+      if (expected.length === 0) continue
       assert.deepEqual(ids(await store.get(ids(expected))), [], JSON.stringify(filter))
+      await store.add(expected)
     }
   }),
 
