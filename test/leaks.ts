@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { relative } from 'node:path'
 import { afterAll, expect } from 'vitest'
 import { commandLine, until } from '../scripts/servers/machine.ts'
+import { cleanUpFile } from './after-file.ts'
 import { processesOf } from './process-table.ts'
 
 // Vitest ends the process of a stalled test file with this signal.
@@ -33,6 +34,9 @@ afterAll(
   },
   (secondsToExit + 10) * 1000,
 )
+
+// Runs after the hooks of the file itself.
+afterAll(cleanUpFile)
 
 function kill(pid: number): void {
   try {
