@@ -12,8 +12,13 @@ import { encryptedStore } from '../../../src/stores/encrypted/encrypted.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { addSpool } from '../../../src/stores/spool/spool.ts'
 import { aLetter, fakeClock, type FakeClock } from '../../../src/testing/index.ts'
-import { runStoreContract, type ClosableBench } from '../../contract/run-store-contract.ts'
+import {
+  checksOf,
+  runStoreContract,
+  type ClosableBench,
+} from '../../contract/run-store-contract.ts'
 import { runStoreModel } from '../../contract/run-store-model.ts'
+import { atDepth } from '../../depth.ts'
 import { openSqliteBench } from '../sqlite/sqlite-bench.ts'
 import { encryptBench, keys, someKeys } from './an-encrypted-bench.ts'
 
@@ -25,8 +30,10 @@ async function memoryBench(clock: FakeClock): Promise<ClosableBench> {
 }
 
 runStoreContract('encryptedStore over memory', () => memoryBench(fakeClock()))
-runStoreContract('encryptedStore over SQLite', async () => encryptBench(await openSqliteBench()))
-runStoreModel('encryptedStore over memory', memoryBench, { numRuns: 100 })
+runStoreContract('encryptedStore over SQLite', async () => encryptBench(await openSqliteBench()), {
+  inShort: checksOf('apply', 'keep', 'records', 'payloads'),
+})
+runStoreModel('encryptedStore over memory', memoryBench, { numRuns: atDepth(30, 100) })
 
 const secret = 'canary-4711'
 const by: Mover = { at: '2026-01-01T00:00:00.000Z', actor: 'ann', guard: 'version' }
