@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { matches, type LetterFilter } from '../../letter/query.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn } from './check.ts'
-import { mixedFilters, mixedLetters } from './mixed.ts'
+import { filtersOfPart, mixedFilters, mixedLetters } from './mixed.ts'
 import {
   ahead,
   claimOne,
@@ -28,10 +28,11 @@ export const removeChecks = [
     assert.equal(await store.original(letters[0]!.id), undefined)
   }),
 
-  check('agrees with matches() on every filter', async ({ store }) => {
+  check('agrees with matches() on every kind of filter', async ({ store }) => {
     const letters = mixedLetters(36)
     await store.add(letters)
-    for (const filter of mixedFilters(letters, store.powers).filter(hasField)) {
+    const filters = mixedFilters(letters, store.powers).filter(hasField)
+    for (const filter of filtersOfPart(filters, 0, 4)) {
       const expected = letters.filter((one) => one.state !== 'retrying' && matches(one, filter))
       assert.equal(await store.remove(filter), expected.length, JSON.stringify(filter))
       if (expected.length === 0) continue

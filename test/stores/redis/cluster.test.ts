@@ -28,6 +28,7 @@ describe.skipIf(cluster.missing !== undefined)('on a cluster', () => {
         assert.equal((await store.get([letter.id])).length, 1)
         owners.add((await store.health()).checks['server']!)
         await store.close()
+        if (owners.size > 1) break
       }
       assert.ok(owners.size > 1, 'prefixes spread over the nodes')
     } finally {
