@@ -3,7 +3,7 @@ import { DeadLetterQueue } from '../src/queue/queue.ts'
 import type { Store } from '../src/store.ts'
 import { memoryStore } from '../src/stores/memory/memory.ts'
 import { fakeClock, type FakeClock } from '../src/testing/fake-clock.ts'
-import { afterAll } from 'vitest'
+import { afterFile } from './after-file.ts'
 import { backend } from './servers/servers.ts'
 import { Indices } from './stores/opensearch/opensearch-bench.ts'
 import * as postgres from './stores/postgres/postgres-bench.ts'
@@ -33,19 +33,22 @@ export const eachStore: [name: string, open: Open][] = [
 
 const search = backend('opensearch')
 let indices: Indices | undefined
-afterAll(() => indices?.remove())
+
+function openIndices(clock: FakeClock): ReturnType<Open> {
+  afterFile(removeIndices)
+  indices ??= new Indices(search.url)
+  return indices.open(clock)
+}
+
+async function removeIndices(): Promise<void> {
+  await indices?.remove()
+  indices = undefined
+}
 
 /** The stores of `eachStore` and OpenSearch, where creating indices takes long. */
 export const eachStoreAndOpenSearch: typeof eachStore = [
   ...eachStore,
-  ...(search.missing
-    ? []
-    : [
-        [
-          'OpenSearch',
-          (clock) => (indices ??= new Indices(search.url)).open(clock),
-        ] satisfies (typeof eachStore)[number],
-      ]),
+  ...(search.missing ? [] : [['OpenSearch', openIndices] satisfies (typeof eachStore)[number]]),
 ]
 
 /** Calls `use` with a queue on a new store, and closes both. */

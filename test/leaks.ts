@@ -3,6 +3,7 @@
 import { relative } from 'node:path'
 import { afterAll, beforeEach, expect } from 'vitest'
 import { commandLine, until } from '../scripts/servers/machine.ts'
+import { cleanUpFile } from './after-file.ts'
 import { originOf, processesOf } from './process-table.ts'
 
 // Processes inherit these names, also those that a process of the file has started and left.
@@ -39,6 +40,9 @@ afterAll(
   },
   (secondsToExit + 20) * 1000,
 )
+
+// Runs after the hooks of the file itself, and before the hook above.
+afterAll(cleanUpFile)
 
 // Vitest ends the worker of a run that is stopped with this signal.
 process.once('SIGTERM', () => {

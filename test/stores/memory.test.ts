@@ -3,6 +3,7 @@ import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aLetter, fakeClock, type FakeClock } from '../../src/testing/index.ts'
 import { runStoreContract, type ClosableBench } from '../contract/run-store-contract.ts'
 import { runStoreModel } from '../contract/run-store-model.ts'
+import { atDepth } from '../depth.ts'
 
 async function bench(clock: FakeClock): Promise<ClosableBench> {
   const store = memoryStore({ clock })
@@ -16,7 +17,7 @@ async function bench(clock: FakeClock): Promise<ClosableBench> {
 }
 
 runStoreContract('memoryStore', () => bench(fakeClock()))
-runStoreModel('memoryStore', bench)
+runStoreModel('memoryStore', bench, { numRuns: atDepth(100, 300) })
 
 describe('memoryStore', () => {
   it('rejects an invalid leaseMs and claims nothing', async () => {

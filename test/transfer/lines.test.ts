@@ -8,6 +8,7 @@ import { aLetter, fakeClock } from '../../src/testing/index.ts'
 import { everything } from '../../src/transfer/copy/batches.ts'
 import { exportLines, findPosition } from '../../src/transfer/lines/export.ts'
 import { importLines } from '../../src/transfer/lines/import.ts'
+import { atDepth } from '../depth.ts'
 import { missing as noPostgres, openPostgresBench } from '../stores/postgres/postgres-bench.ts'
 import { openRedisBench, single as redisServer } from '../stores/redis/redis-bench.ts'
 import { openSqliteBench } from '../stores/sqlite/sqlite-bench.ts'
@@ -79,7 +80,7 @@ describe.each(places)('letters as lines, on %s', (_kind, missing, open) => {
             expect(await third.store.stored(ids)).toEqual(letters.toSorted(byId))
           },
         ),
-        { numRuns: 25 },
+        { numRuns: atDepth(8, 25) },
       )
       await bench.close()
     })

@@ -133,6 +133,27 @@ function mixedLetter(n: number): DeadLetter {
 }
 
 /**
+ * The filters for one of `parts` runs of a check, such as its run in one order. Each run has a
+ * filter of each shape, which is its fields and whether they are lists. The filters that differ
+ * from those in their values only are divided among the runs.
+ */
+export function filtersOfPart(
+  filters: readonly LetterFilter[],
+  part: number,
+  parts: number,
+): LetterFilter[] {
+  const shapes = Map.groupBy(filters, (filter) =>
+    JSON.stringify(
+      Object.entries(filter).map(([key, value]) => [key, Array.isArray(value) && value.length > 0]),
+    ),
+  )
+  return [...shapes.values()].flatMap(([first, ...others]) => [
+    first!,
+    ...others.filter((_, at) => at % parts === part),
+  ])
+}
+
+/**
  * Filters for those letters: each field alone, lists, pairs, no match, and strings that look like
  * patterns. `text` is left out for stores without substring search.
  */

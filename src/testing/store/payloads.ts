@@ -4,7 +4,16 @@ import { edit, withChange } from '../../letter/moves.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn, needsDurable, reopen } from './check.ts'
 import { hostileNames } from './mixed.ts'
-import { claimOne, ids, kinds, person, expectSameLetter, getLetter, findAll } from './steps.ts'
+import {
+  claimOne,
+  eachOf,
+  ids,
+  kinds,
+  person,
+  expectSameLetter,
+  getLetter,
+  findAll,
+} from './steps.ts'
 
 const check = checkOn('payloads')
 
@@ -169,18 +178,20 @@ export const payloadChecks = [
       letters.map(() => 'added'),
     )
     for (const [n, name] of hostileNames.entries()) {
-      for (const filter of [
+      const filters = [
         { queue: name },
         { lane: name },
         { tag: name },
         { group: name },
         { tenant: name },
-      ])
+      ]
+      await eachOf(filters, async (filter) =>
         assert.deepEqual(
           ids(await findAll(store, filter)),
           [letters[n]!.id],
           JSON.stringify(filter),
-        )
+        ),
+      )
       const claimed = await claimOne(bench, { queues: [name], worker: name })
       assert.equal(claimed.id, letters[n]!.id)
       assert.equal(claimed.lease!.worker, name)

@@ -3,7 +3,7 @@ import type { Json } from '../../letter/letter.ts'
 import { toMs } from '../../letter/time.ts'
 import { openAnother, checkOn, needsShared } from './check.ts'
 import { hostileNames } from './mixed.ts'
-import { ids, expectRejection } from './steps.ts'
+import { eachOf, ids, expectRejection } from './steps.ts'
 
 const check = checkOn('records')
 
@@ -147,18 +147,19 @@ export const recordChecks = [
       await records.put('values', `${n}`, value)
       assert.deepEqual((await records.get('values', `${n}`))!.value, value)
     }
-    for (const name of hostileNames) {
+    await eachOf(hostileNames, async (name) => {
       await records.put(name, name, name)
       assert.deepEqual(ids(await records.list(name)), [name])
       assert.equal((await records.get(name, name))!.value, name)
-    }
+    })
     assert.equal(({} as { polluted?: boolean }).polluted, undefined)
   }),
 
   check('lists the kinds that have records', async ({ store: { records } }) => {
     assert.deepEqual(await records.kinds(), [])
-    for (const kind of ['worker', 'edit', 'Edit', 'edit/2', ...hostileNames])
+    await eachOf(['worker', 'edit', 'Edit', 'edit/2', ...hostileNames], async (kind) => {
       for (const id of ['a', 'b']) await records.put(kind, id, 1)
+    })
     await records.remove('worker', 'a')
     await records.remove('Edit', 'a')
     await records.remove('Edit', 'b')

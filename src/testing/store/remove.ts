@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { matches, type LetterFilter } from '../../letter/query.ts'
 import { aLetter } from '../a-letter.ts'
 import { checkOn } from './check.ts'
-import { mixedFilters, mixedLetters } from './mixed.ts'
+import { filtersOfPart, mixedFilters, mixedLetters } from './mixed.ts'
 import {
   ahead,
   claimOne,
@@ -28,13 +28,16 @@ export const removeChecks = [
     assert.equal(await store.original(letters[0]!.id), undefined)
   }),
 
-  check('agrees with matches() on every filter', async ({ store }) => {
+  check('agrees with matches() on every kind of filter', async ({ store }) => {
     const letters = mixedLetters(36)
-    for (const filter of mixedFilters(letters, store.powers).filter(hasField)) {
-      await store.add(letters)
+    await store.add(letters)
+    const filters = mixedFilters(letters, store.powers).filter(hasField)
+    for (const filter of filtersOfPart(filters, 0, 4)) {
       const expected = letters.filter((one) => one.state !== 'retrying' && matches(one, filter))
       assert.equal(await store.remove(filter), expected.length, JSON.stringify(filter))
+      if (expected.length === 0) continue
       assert.deepEqual(ids(await store.get(ids(expected))), [], JSON.stringify(filter))
+      await store.add(expected)
     }
   }),
 
@@ -71,8 +74,8 @@ export const removeChecks = [
   }),
 
   check('removes more letters than one page', async ({ store }) => {
-    await store.add(Array.from({ length: 1500 }, () => aLetter()))
-    assert.equal(await store.remove({ queue: 'orders' }), 1500)
+    await store.add(Array.from({ length: 1010 }, () => aLetter()))
+    assert.equal(await store.remove({ queue: 'orders' }), 1010)
     assert.deepEqual(await store.find({}), { items: [] })
   }),
 

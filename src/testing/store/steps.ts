@@ -99,6 +99,19 @@ export function kinds(results: readonly AddResult[]): string[] {
   return results.map((result) => result.kind)
 }
 
+/** Calls `run` with each item, a few at a time. Rejects with the first error. */
+export async function eachOf<T>(
+  items: readonly T[],
+  run: (item: T) => Promise<void>,
+  atOnce = 8,
+): Promise<void> {
+  const waiting = items.values()
+  const worker = async (): Promise<void> => {
+    for (const item of waiting) await run(item)
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+}
+
 /** All letters of a query, page by page. */
 export async function findAll(store: Store, query: LetterQuery): Promise<LetterSummary[]> {
   const all: LetterSummary[] = []

@@ -10,7 +10,11 @@ import { follow, type FollowedStore } from '../../../src/stores/opensearch/follo
 import { openSearchIndex, type SearchIndex } from '../../../src/stores/opensearch/search-index.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter, fakeClock } from '../../../src/testing/index.ts'
-import { runStoreContract } from '../../contract/run-store-contract.ts'
+import {
+  checksOf,
+  runStoreContract,
+  type ClosableBench,
+} from '../../contract/run-store-contract.ts'
 import { backend } from '../../servers/servers.ts'
 import { temporaryDirectory } from '../sqlite/sqlite-bench.ts'
 import { FaultyProxy } from './faulty-proxy.ts'
@@ -31,7 +35,7 @@ const emptyIndex: SearchIndex = {
   search: async () => [],
 }
 
-runStoreContract('a followed store', async () => {
+const openFollowed = async (): Promise<ClosableBench> => {
   const clock = fakeClock()
   const store = follow(memoryStore({ clock }), emptyIndex, { clock })
   await store.open()
@@ -44,6 +48,11 @@ runStoreContract('a followed store', async () => {
     advance: (ms) => clock.advance(ms),
     close: () => store.close(),
   }
+}
+
+// The index is fed with what these change. Reads go to the store alone.
+runStoreContract('a followed store', openFollowed, {
+  inShort: checksOf('lifecycle', 'add', 'apply', 'applyAll', 'remove', 'keep'),
 })
 
 it('a followed store has the optional methods of its store, and no others', async () => {

@@ -9,13 +9,12 @@ export async function request<T = unknown>(
   url: string,
   method: string,
   path: string,
-  body?: object,
+  body?: object | string,
 ): Promise<T> {
+  const text = typeof body === 'object' ? JSON.stringify(body) : body
   const response = await fetch(`${url}${path}`, {
     method,
-    ...(body
-      ? { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
-      : {}),
+    ...(text === undefined ? {} : { body: text, headers: { 'content-type': 'application/json' } }),
   })
   return (await response.json()) as T
 }
@@ -43,12 +42,23 @@ export class Indices {
     return (await request<{ count: number }>(this.url, 'GET', path)).count
   }
 
+  /** Takes much less time than a delete by query. */
   async clear(): Promise<void> {
-    // The deletion finds documents by a search, so all writes must be visible to searches.
-    await this.refresh()
-    const query = { match_all: {} }
-    const path = `/${this.prefix}-*/_delete_by_query?refresh=true&conflicts=proceed`
-    await request(this.url, 'POST', path, { query })
+    const size = 10_000
+    for (;;) {
+      // The search must find all documents.
+      await this.refresh()
+      const { hits } = await request<{ hits: { hits: { _index: string; _id: string }[] } }>(
+        this.url,
+        'POST',
+        `/${this.prefix}-*/_search`,
+        { size, _source: false },
+      )
+      if (hits.hits.length === 0) return
+      const lines = hits.hits.map(({ _index, _id }) => JSON.stringify({ delete: { _index, _id } }))
+      await request(this.url, 'POST', '/_bulk?refresh=true', `${lines.join('\n')}\n`)
+      if (hits.hits.length < size) return
+    }
   }
 
   async remove(): Promise<void> {

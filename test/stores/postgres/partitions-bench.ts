@@ -1,7 +1,7 @@
-import { afterAll } from 'vitest'
 import { systemClock } from '../../../src/clock/clock.ts'
 import type { PostgresStoreOptions } from '../../../src/stores/postgres/postgres.ts'
 import { aLetter, fakeClock, type FakeClock } from '../../../src/testing/index.ts'
+import { afterFile } from '../../after-file.ts'
 import { postgresPlace, type Place } from '../../servers/places.ts'
 import { ask, benchAt, url, type PostgresBench } from './postgres-bench.ts'
 
@@ -20,9 +20,11 @@ export function openMonthsBench(
 }
 
 const spare: Record<'contract' | 'model', Place[]> = { contract: [], model: [] }
-afterAll(() =>
-  Promise.all(Object.values(spare).flatMap((places) => places.map((one) => one.clear()))),
-)
+
+const dropSpare = (): Promise<unknown> =>
+  Promise.all(
+    Object.values(spare).flatMap((places) => places.splice(0).map(({ clear }) => clear())),
+  )
 
 const partsOf = (name: string, from: string, to: string): string[] =>
   parted.map(
@@ -40,6 +42,7 @@ async function spareBench(
     const tables = [...parted, ...others].map((table) => `DELETE FROM "${place.name}".${table}`)
     await ask(tables.join('; '))
     spare[kind].push(place)
+    afterFile(dropSpare)
   }
   const bench = await benchAt(place, leave, clock, { partitions: 'month' })
   return [bench, known === undefined]

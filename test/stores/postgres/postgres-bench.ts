@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import { afterAll, vi } from 'vitest'
+import { vi } from 'vitest'
 import type { Clock } from '../../../src/clock/clock.ts'
 import {
   postgresStore,
@@ -7,6 +7,7 @@ import {
   type PostgresStoreOptions,
 } from '../../../src/stores/postgres/postgres.ts'
 import type { FakeClock } from '../../../src/testing/index.ts'
+import { afterFile } from '../../after-file.ts'
 import { postgresPlace, type Place } from '../../servers/places.ts'
 import { backend } from '../../servers/servers.ts'
 import { openBench, pausing, type BenchOf } from '../bench.ts'
@@ -21,7 +22,8 @@ export interface PostgresBench extends BenchOf<PostgresStore, Partial<PostgresSt
 
 /** Schemas that are made and empty: making one takes longer than most tests. */
 const spare: Place[] = []
-afterAll(() => Promise.all(spare.splice(0).map(({ clear }) => clear())))
+
+const dropSpare = (): Promise<unknown> => Promise.all(spare.splice(0).map(({ clear }) => clear()))
 
 const tables = 'letters, bodies, tags, groups, deps, counters, records, ranges, queues'
 
@@ -30,6 +32,7 @@ async function putBack(place: Place): Promise<void> {
   const clear = tables.split(', ').map((table) => `DELETE FROM "${place.name}".${table}`)
   await ask(clear.join('; '))
   spare.push(place)
+  afterFile(dropSpare)
 }
 
 /** A store in a schema of its own. Time is the server's, unless a clock is given. */

@@ -1,7 +1,7 @@
-import { afterAll } from 'vitest'
 import { redisStore } from '../../../src/stores/redis/redis.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
 import type { ClosableBench } from '../../contract/run-store-contract.ts'
+import { afterFile } from '../../after-file.ts'
 import { redisClusterPlace, redisPlace, type Place } from '../../servers/places.ts'
 import { backend } from '../../servers/servers.ts'
 import { openBench } from '../bench.ts'
@@ -19,8 +19,11 @@ export interface RedisBench extends ClosableBench {
  */
 function benches(url: string, place: Place): (clock?: FakeClock) => Promise<RedisBench> {
   let count = 0
-  afterAll(() => (count > 0 ? place.clear() : undefined))
-  return (clock) => openAt(url, `${place.name}-${(count += 1)}`, clock)
+  const { clear } = place
+  return (clock) => {
+    afterFile(clear)
+    return openAt(url, `${place.name}-${(count += 1)}`, clock)
+  }
 }
 
 /**

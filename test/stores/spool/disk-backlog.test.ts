@@ -10,6 +10,7 @@ import type { Entry, SpoolEvent } from '../../../src/stores/spool/backlog.ts'
 import { DiskBacklog } from '../../../src/stores/spool/disk-backlog.ts'
 import { FolderKeeper } from '../../../src/stores/spool/folder-keeper.ts'
 import { aLetter } from '../../../src/testing/index.ts'
+import { atDepth } from '../../depth.ts'
 import { acknowledgedMarker, captureMarker } from '../../faults/trace-markers.ts'
 import { lacksStrace, runTraced } from '../../faults/strace.ts'
 import { aFolder, block } from './spool-bench.ts'
@@ -280,7 +281,7 @@ describe('DiskBacklog on a failing disk', () => {
       await using folder = await aFolder()
       const script = join(import.meta.dirname, '../../faults/sync-trace-store.ts')
       let failures = 0
-      for (let n = 1; n <= 12; n++) {
+      for (let n = 1; n <= 12; n += atDepth(2, 1)) {
         const path = join(folder.path, String(n))
         mkdirSync(path)
         const fault = ['-e', `inject=fsync,fdatasync:error=EIO:when=${n}`]

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,6 +5,7 @@ import { expect, it } from 'vitest'
 import { systemClock } from '../../../src/clock/clock.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { spawn } from '../../processes.ts'
 import { aFolder, aSpool } from './spool-bench.ts'
 
 /**

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,6 +9,7 @@ import { createProxy } from '../../faults/proxy.ts'
 import { opensearchPlace } from '../../servers/places.ts'
 import { lacksPrivate, privatePostgres, privateRedis } from '../../servers/private.ts'
 import { backend } from '../../servers/servers.ts'
+import { spawn } from '../../processes.ts'
 import { aFolder } from './spool-bench.ts'
 
 /** A server that is stopped and can be started. */

@@ -1,7 +1,5 @@
 import { mkdirSync, renameSync, rmdirSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import { RedriveError } from '../../../src/errors.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import type { Capacity, Store } from '../../../src/store.ts'
@@ -10,10 +8,11 @@ import type { SpoolEvent } from '../../../src/stores/spool/backlog.ts'
 import { passThrough } from '../../../src/stores/pass-through.ts'
 import { addSpool, type SpooledStore, type SpoolOptions } from '../../../src/stores/spool/spool.ts'
 import { fakeClock, type FakeClock } from '../../../src/testing/index.ts'
+import { aFolder as createFolder } from '../../folders.ts'
 
 /** A folder that is removed at the end of the scope. */
 export async function aFolder(): Promise<AsyncDisposable & { path: string }> {
-  const path = await mkdtemp(join(tmpdir(), 'redrive-spool-'))
+  const path = createFolder('redrive-spool')
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
 }
 

@@ -8,10 +8,14 @@ import { passThrough } from '../../../src/stores/pass-through.ts'
 import type { SpoolEvent } from '../../../src/stores/spool/backlog.ts'
 import { addSpool, type SpoolOptions } from '../../../src/stores/spool/spool.ts'
 import { aLetter, fakeClock } from '../../../src/testing/index.ts'
-import { runStoreContract } from '../../contract/run-store-contract.ts'
+import {
+  checksOf,
+  runStoreContract,
+  type ClosableBench,
+} from '../../contract/run-store-contract.ts'
 import { aFolder, aSpool, block } from './spool-bench.ts'
 
-runStoreContract('a spooled store', async () => {
+const openSpooled = async (): Promise<ClosableBench> => {
   const clock = fakeClock()
   const folder = await aFolder()
   const store = addSpool(memoryStore({ clock }), { path: join(folder.path, 'spool'), clock })
@@ -25,6 +29,11 @@ runStoreContract('a spooled store', async () => {
       await folder[Symbol.asyncDispose]()
     },
   }
+}
+
+// The spool takes part in these alone.
+runStoreContract('a spooled store', openSpooled, {
+  inShort: checksOf('lifecycle', 'add', 'dedupe', 'capacity'),
 })
 
 const added = { kind: 'added' }

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,6 +5,8 @@ import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { aLetter } from '../../../src/testing/index.ts'
+import { atDepth } from '../../depth.ts'
+import { runSync } from '../../processes.ts'
 import { aFolder, aSpool, type Mode } from './spool-bench.ts'
 
 type Step =
@@ -59,7 +60,7 @@ it('acknowledged letters reach the store in the order of their lane after any se
         expect(came.filter((id) => inLane.includes(id))).toEqual(inLane)
       }
     }),
-    { numRuns: 300 },
+    { numRuns: atDepth(100, 300) },
   )
 }, 120_000)
 
@@ -69,7 +70,7 @@ it('a spool rejects letters on a nearly full disk, and accepts them once there i
   await using folder = await aFolder()
   try {
     const options = ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder.path]
-    execFileSync('mount', options, { stdio: 'ignore' })
+    runSync('mount', options, { stdio: 'ignore' })
   } catch {
     skip('a tmpfs can only be mounted by root')
   }
@@ -90,6 +91,6 @@ it('a spool rejects letters on a nearly full disk, and accepts them once there i
     await bench.until('drained')
     expect(bench.behaviour.addedIds).toEqual([first.id, third.id])
   } finally {
-    execFileSync('umount', [folder.path])
+    runSync('umount', [folder.path])
   }
 })

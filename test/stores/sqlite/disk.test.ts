@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -7,6 +6,7 @@ import { resolve } from '../../../src/letter/moves.ts'
 import type { Store } from '../../../src/store.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../../src/testing/index.ts'
+import { runSync } from '../../processes.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 
 describe('sqliteStore on a disk that fills up', () => {
@@ -53,11 +53,11 @@ async function fillAndFree(store: Store, ballast: string): Promise<void> {
 /** A disk of four megabytes, or undefined where this process may not have one. */
 function mountSmall(path: string): (() => void) | undefined {
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', path], { stdio: 'ignore' })
+    runSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', path], { stdio: 'ignore' })
   } catch {
     return undefined
   }
-  return () => void execFileSync('umount', [path])
+  return () => void runSync('umount', [path])
 }
 
 /** What was acknowledged before the first refusal. */

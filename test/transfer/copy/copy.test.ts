@@ -1,12 +1,12 @@
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { spawn } from 'node:child_process'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { join } from 'node:path'
-import { copyStore } from '../../../src/transfer/copy/copy.ts'
+import { copyStore, type CopyReport } from '../../../src/transfer/copy/copy.ts'
 import { edit } from '../../../src/letter/moves.ts'
 import type { DeadLetter } from '../../../src/letter/letter.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { aLetter, fakeClock } from '../../../src/testing/index.ts'
+import { spawn } from '../../processes.ts'
 import { openSqliteBench } from '../../stores/sqlite/sqlite-bench.ts'
 import { liveIn } from './lived-in.ts'
 import { runCopy, type Place } from './run-copy.ts'
@@ -33,12 +33,20 @@ const source = 'test:source'
 describe('copyStore that is killed', () => {
   let from: Bench
   let to: Bench
-  beforeEach(async () => {
-    ;[from, to] = [await openSqliteBench(), await openSqliteBench()]
+  let undisturbed: CopyReport
+  beforeAll(async () => {
+    from = await openSqliteBench()
     await liveIn(from.store)
     await from.store.add(Array.from({ length: 900 }, () => aLetter()))
+    const alone = await openSqliteBench()
+    undisturbed = await copyStore(from.store, alone.store, { source })
+    await alone.close()
   })
-  afterEach(() => Promise.all([from.close(), to.close()]))
+  afterAll(() => from.close())
+  beforeEach(async () => {
+    to = await openSqliteBench()
+  })
+  afterEach(() => to.close())
 
   /**
    * Runs a copy in a process that is killed at its nth call of a method of the target, before or
@@ -64,9 +72,6 @@ describe('copyStore that is killed', () => {
     expect(await killedCopy(...at)).toBe('SIGKILL')
     const report = await copyStore(from.store, to.store, { source })
     expect(report).toMatchObject({ ok: true })
-    const alone = await openSqliteBench()
-    const undisturbed = await copyStore(from.store, alone.store, { source })
-    await alone.close()
     expect(report.verdict).toEqual(undisturbed.verdict)
     if (at[0] !== 'put' || at[1] !== '1') expect(report.copied).toBeLessThan(undisturbed.copied)
   })

@@ -24,7 +24,17 @@ export interface LivedIn {
 /** Creates edits, records, leases, dependencies and duplicates, which `add` alone cannot. */
 export async function liveIn(store: Store): Promise<LivedIn> {
   const readLetter = async ({ id }: DeadLetter): Promise<DeadLetter> => (await store.get([id]))[0]!
-  const all = states.map((state) => aLetter({ state, queue: `of ${state}`, tags: [state] }))
+  const [captured] = aLetter().history
+  // Its next entries exceed the limit of a history.
+  const history = Array.from({ length: 49 }, () => captured!)
+  const all = states.map((state) =>
+    aLetter({
+      state,
+      queue: `of ${state}`,
+      tags: [state],
+      ...(state === 'pending' ? { history } : {}),
+    }),
+  )
   const first = aLetter({ queue: 'first' })
   const awaited = aLetter({ queue: 'awaited', state: 'parked' })
   const waiting = aLetter({ queue: 'waiting', dependsOn: [first.id, awaited.id] })
@@ -47,7 +57,7 @@ export async function liveIn(store: Store): Promise<LivedIn> {
   await store.add([aLetter({ queue: 'twins', dedupeKey: 'k' })])
 
   const request = { worker: 'w', limit: 1, queues: ['of pending'] }
-  for (let n = 0; n < 60; n++) {
+  for (let n = 0; n < 3; n++) {
     const [held] = (await store.claim({ ...request, leaseMs: 60_000 })).letters
     await store.apply([release(held!, { ...by, guard: 'epoch' })])
   }

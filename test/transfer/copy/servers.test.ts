@@ -1,14 +1,15 @@
-import { openSearchStore } from '../../../src/stores/opensearch/opensearch.ts'
+import { afterAll } from 'vitest'
 import { fakeClock } from '../../../src/testing/index.ts'
-import { opensearchPlace } from '../../servers/places.ts'
 import { backend } from '../../servers/servers.ts'
-import { pausing } from '../../stores/bench.ts'
+import { Indices } from '../../stores/opensearch/opensearch-bench.ts'
 import { missing as noPostgres, openPostgresBench } from '../../stores/postgres/postgres-bench.ts'
 import { openRedisBench, single as redisServer } from '../../stores/redis/redis-bench.ts'
 import { openSqliteBench } from '../../stores/sqlite/sqlite-bench.ts'
 import { runCopy, type Place } from './run-copy.ts'
 
 const searchServer = backend('opensearch')
+const indices = new Indices(searchServer.url)
+afterAll(() => (searchServer.missing ? undefined : indices.remove()))
 
 const sqlite: Place = { kind: 'sqlite', open: () => openSqliteBench() }
 const postgres: Place = { kind: 'postgres', open: () => openPostgresBench(fakeClock()) }
@@ -16,17 +17,7 @@ const redis: Place = { kind: 'redis', open: () => openRedisBench() }
 const opensearch: Place = {
   kind: 'opensearch',
   slow: true,
-  open: async () => {
-    const place = opensearchPlace(searchServer.url)
-    const url = `opensearch://${new URL(searchServer.url).host}/${place.name}`
-    const store = openSearchStore({ url, clock: pausing(fakeClock()) })
-    await store.open()
-    const close = async (): Promise<void> => {
-      await store.close()
-      await place.clear()
-    }
-    return { store, close }
-  },
+  open: () => indices.open(),
 }
 
 /** Each store as a source and as a target, in a round. */
@@ -36,4 +27,4 @@ const pairs: [from: Place, to: Place, missing: string | undefined][] = [
   [redis, opensearch, redisServer.missing ?? searchServer.missing],
   [opensearch, sqlite, searchServer.missing],
 ]
-for (const [from, to, missing] of pairs) runCopy(from, to, missing)
+for (const [from, to, missing] of pairs) runCopy(from, to, { missing, inShort: true })
