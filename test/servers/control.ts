@@ -29,6 +29,8 @@ export type StopMode = 'smart' | 'fast' | 'immediate'
 export interface PrivateServer {
   readonly url: string
   readonly port: number
+  /** The folder with its data. */
+  readonly folder: string
   /** Starts the server again on the same port, with the same data. Resolves once it answers. */
   readonly start: () => Promise<void>
   /** Stops the server gracefully; resolves once it has exited. */
@@ -202,6 +204,7 @@ function control(kind: Kind, home: string, ports: readonly number[]): Controlled
   const server: PrivateServer = {
     url: kind.url(port),
     port,
+    folder,
     start,
     stop: (mode = 'fast') =>
       ended(child, (child) => {
