@@ -1,4 +1,4 @@
 import { backends } from './backends.ts'
-import { testNetwork } from './network.ts'
+import { testConnection } from './connection.ts'
 
-testNetwork(backends.postgres)
+testConnection(backends.postgres)
