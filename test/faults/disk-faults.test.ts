@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
+import { atDepth } from '../depth.ts'
 import { temporaryDirectory } from '../stores/sqlite/sqlite-bench.ts'
 import { sampleLetters } from './sample-letters.ts'
 import { lacksStrace, runTraced, type Syscall } from './strace.ts'
@@ -101,15 +102,16 @@ async function runWithFault(
   return failed && { report, calls: result.calls, failed }
 }
 
-/** One run for each traced call, two at a time. */
-async function sweep(run: (n: number) => Promise<boolean>): Promise<number> {
+/** One run for each `step`th traced call, two at a time. Returns the number of calls covered. */
+async function sweep(run: (n: number) => Promise<boolean>, step = 1): Promise<number> {
   let next = 1
-  let done = 0
+  let last = 0
   const lane = async (): Promise<void> => {
-    for (let n = next++; await run(n); n = next++) done += 1
+    const take = (): number => (next += step) - step
+    for (let n = take(); await run(n); n = take()) last = Math.max(last, n)
   }
   await Promise.all([lane(), lane()])
-  return done
+  return last
 }
 
 const lacking = lacksStrace()
@@ -127,23 +129,27 @@ describe.skipIf(lacking)(lacking ?? 'SQLite on a disk that fails', () => {
   afterAll(() => directory.clear())
 
   it('acknowledges no write whose sync failed, whichever sync fails, and continues afterwards', async () => {
-    const runs = await sweep(async (n) => {
-      const path = at(`sync-${n}`)
-      const run = await runWithFault(storeScript, path, 'fsync,fdatasync', `error=EIO:when=${n}`)
-      if (!run) return false
-      await verifyStore(path, run.report)
-      expect([...run.report.ok], `sync ${n}`).toEqual(['open', 'add', 'settle', 'remove'])
-      expect(run.report.journal, `sync ${n}`).toBe('wal')
-      expect(new Set(run.report.refused).size, `sync ${n}`).toBeLessThanOrEqual(1)
-      for (const code of run.report.refused) expect(code).toBe('STORE_UNAVAILABLE')
-      const again = run.calls.some(
-        ({ name, text, start }) =>
-          name === 'openat' && start > run.failed.end && text.includes(`"${path}"`),
-      )
-      if (run.report.refused.length > 0) expect(again, `sync ${n}: opens the file again`).toBe(true)
-      return true
-    })
-    expect(runs).toBeGreaterThan(8)
+    const covered = await sweep(
+      async (n) => {
+        const path = at(`sync-${n}`)
+        const run = await runWithFault(storeScript, path, 'fsync,fdatasync', `error=EIO:when=${n}`)
+        if (!run) return false
+        await verifyStore(path, run.report)
+        expect([...run.report.ok], `sync ${n}`).toEqual(['open', 'add', 'settle', 'remove'])
+        expect(run.report.journal, `sync ${n}`).toBe('wal')
+        expect(new Set(run.report.refused).size, `sync ${n}`).toBeLessThanOrEqual(1)
+        for (const code of run.report.refused) expect(code).toBe('STORE_UNAVAILABLE')
+        const again = run.calls.some(
+          ({ name, text, start }) =>
+            name === 'openat' && start > run.failed.end && text.includes(`"${path}"`),
+        )
+        if (run.report.refused.length > 0)
+          expect(again, `sync ${n}: opens the file again`).toBe(true)
+        return true
+      },
+      atDepth(2, 1),
+    )
+    expect(covered).toBeGreaterThan(8)
   }, 120_000)
 
   /** Each sync of a mailbox process fails in turn: those of SQLite (fsync) or ours (fdatasync). */
@@ -151,17 +157,20 @@ describe.skipIf(lacking)(lacking ?? 'SQLite on a disk that fails', () => {
     sync: 'fsync' | 'fdatasync',
     check: (run: Run, path: string, n: number) => void = () => {},
   ): Promise<number> {
-    return sweep(async (n) => {
-      const path = at(`mail-${sync}-${n}`)
-      const run = await runWithFault(mailboxScript, path, sync, `error=EIO:when=${n}`)
-      if (!run) return false
-      await verifyMailbox(path, run.report)
-      const all = ['open', 'first', 'receive', 'acknowledge', 'second']
-      expect([...run.report.ok], `${sync} ${n}`).toEqual(all)
-      for (const code of run.report.refused) expect(code).toBe('MAILBOX_UNAVAILABLE')
-      check(run, path, n)
-      return true
-    })
+    return sweep(
+      async (n) => {
+        const path = at(`mail-${sync}-${n}`)
+        const run = await runWithFault(mailboxScript, path, sync, `error=EIO:when=${n}`)
+        if (!run) return false
+        await verifyMailbox(path, run.report)
+        const all = ['open', 'first', 'receive', 'acknowledge', 'second']
+        expect([...run.report.ok], `${sync} ${n}`).toEqual(all)
+        for (const code of run.report.refused) expect(code).toBe('MAILBOX_UNAVAILABLE')
+        check(run, path, n)
+        return true
+      },
+      sync === 'fsync' ? atDepth(2, 1) : 1,
+    )
   }
 
   it('acknowledges no message whose sync failed, whichever sync fails, and continues afterwards', async () => {
@@ -169,7 +178,7 @@ describe.skipIf(lacking)(lacking ?? 'SQLite on a disk that fails', () => {
   }, 120_000)
 
   it('writes messages again after a failed sync, because the next sync would report success', async () => {
-    const runs = await sweepMail('fdatasync', ({ calls, failed }, path, n) => {
+    const covered = await sweepMail('fdatasync', ({ calls, failed }, path, n) => {
       const sent = calls.find(
         ({ name, text, start }) =>
           name === 'write' && start > failed.end && /ok (?:first|second)/.test(text),
@@ -180,22 +189,25 @@ describe.skipIf(lacking)(lacking ?? 'SQLite on a disk that fails', () => {
       )
       expect(synced, `flush ${n}: the file itself`).toBe(true)
     })
-    expect(runs).toBeGreaterThan(2)
+    expect(covered).toBeGreaterThan(2)
   }, 120_000)
 
   it('has the state before or after a write, whichever write finds the disk full', async () => {
-    const runs = await sweep(async (n) => {
-      const path = at(`full-${n}`)
-      copyFileSync(empty, path)
-      const run = await runWithFault(storeScript, path, 'pwrite64', `error=ENOSPC:when=${n}+`)
-      if (!run) return false
-      await verifyStore(path, run.report)
-      const { ok, refused } = run.report
-      expect(new Set(refused)).not.toContain('CLOSED')
-      if (ok.has('add')) expect([...new Set(refused)]).toEqual(refused.slice(0, 1))
-      // Beyond this point, only the writes at close would fail.
-      return refused.length > 0
-    })
-    expect(runs).toBeGreaterThan(30)
+    const covered = await sweep(
+      async (n) => {
+        const path = at(`full-${n}`)
+        copyFileSync(empty, path)
+        const run = await runWithFault(storeScript, path, 'pwrite64', `error=ENOSPC:when=${n}+`)
+        if (!run) return false
+        await verifyStore(path, run.report)
+        const { ok, refused } = run.report
+        expect(new Set(refused)).not.toContain('CLOSED')
+        if (ok.has('add')) expect([...new Set(refused)]).toEqual(refused.slice(0, 1))
+        // Beyond this point, only the writes at close would fail.
+        return refused.length > 0
+      },
+      atDepth(5, 1),
+    )
+    expect(covered).toBeGreaterThan(30)
   }, 120_000)
 })

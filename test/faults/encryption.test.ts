@@ -1,12 +1,12 @@
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, it } from 'vitest'
 import { findProgram } from '../../scripts/servers/machine.ts'
+import { aFolder } from '../folders.ts'
+import { runSync } from '../processes.ts'
 import { connectStore } from './backends.ts'
 import { outcomeOf } from './outcome.ts'
 
@@ -19,26 +19,25 @@ const encryptedUrls: [name: string, url: (port: number) => string, asksFirst: bo
 
 const openssl = findProgram('openssl')
 
+const folder = aFolder('certificate')
+
 /** A self-signed certificate. */
 function createSelfSigned(): { key: Buffer; cert: Buffer } {
-  const folder = mkdtempSync(join(tmpdir(), 'redrive-'))
   const [key, cert] = [join(folder, 'key'), join(folder, 'cert')]
   const options = [
     '-x509',
     '-newkey',
-    'rsa:2048',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
     '-nodes',
     '-days',
     '30',
     '-subj',
     '/CN=localhost',
   ]
-  try {
-    execFileSync(openssl!, ['req', ...options, '-keyout', key, '-out', cert], { stdio: 'ignore' })
-    return { key: readFileSync(key), cert: readFileSync(cert) }
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  runSync(openssl!, ['req', ...options, '-keyout', key, '-out', cert], { stdio: 'ignore' })
+  return { key: readFileSync(key), cert: readFileSync(cert) }
 }
 
 describe.each(encryptedUrls)('a store on %s that requires TLS', (_, url, asksFirst) => {

@@ -6,10 +6,9 @@ import type { EventOf, EventType } from '../../src/observer.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import type { Run } from '../../src/redelivery/run.ts'
 import { aLetter } from '../../src/testing/index.ts'
-import type { FaultBackend } from './backends.ts'
 import { countActions } from './outcome.ts'
 import type { Proxy } from './proxy.ts'
-import { setUpProxiedServer } from './proxied-server.ts'
+import type { ProxiedServer } from './proxied-server.ts'
 
 /** A worker that runs a letter. */
 interface Running {
@@ -23,11 +22,10 @@ interface Running {
 }
 
 /** Leases of a worker with a slow or broken connection to the store. */
-export function testLeases(backend: FaultBackend): void {
-  const { name, lacks } = backend
-  describe.skipIf(lacks)(`a worker with a bad connection to ${name}`, { concurrent: true }, () => {
-    const server = setUpProxiedServer(backend)
-
+export function testLeases(name: string, server: ProxiedServer): void {
+  // OpenSearch on a busy machine takes seconds for a renewal.
+  const leaseMs = name === 'opensearch' ? 12_000 : 6000
+  describe(`a worker with a bad connection to ${name}`, { concurrent: true }, () => {
     const withWorker = (
       { leaseMs, delayMs = 0 }: { leaseMs: number; delayMs?: number },
       work: (worker: Running) => Promise<void>,
@@ -74,7 +72,7 @@ export function testLeases(backend: FaultBackend): void {
       }))
 
     it('keeps its lease although every response is slow', () =>
-      withWorker({ leaseMs: 6000, delayMs: 100 }, async ({ letter, end, nextEvent }) => {
+      withWorker({ leaseMs, delayMs: 100 }, async ({ letter, end, nextEvent }) => {
         const ends = new Set<string>()
         const renewed = async (): Promise<boolean> => {
           const [now] = await server.direct.get([letter.id])
@@ -82,7 +80,7 @@ export function testLeases(backend: FaultBackend): void {
           return ends.add(now!.lease!.expiresAt).size > 3
         }
         // Renewals are a third of a lease apart: after three, the first lease would have expired.
-        await until('the lease was not renewed three times', renewed, 25)
+        await until('the lease was not renewed three times', renewed, 40)
         const done = nextEvent('resolved')
         end()
         expect((await done).letter).toMatchObject({ id: letter.id, retries: 1 })

@@ -1,14 +1,13 @@
-import { execFile } from 'node:child_process'
 import { chmodSync, copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
-import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
 import { resolve } from '../../src/letter/moves.ts'
 import type { Store } from '../../src/store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../src/testing/index.ts'
+import { run as runProgram } from '../processes.ts'
 import { temporaryDirectory } from '../stores/sqlite/sqlite-bench.ts'
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>
@@ -69,7 +68,7 @@ describe('a SQLite file that others change', () => {
     const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
     if (process.getuid?.() !== 0) chmodSync(path, 0o400)
     const env = { ...process.env, NODE_COMPILE_CACHE: '' }
-    const run = promisify(execFile)(process.execPath, [script, path], { ...user, env })
+    const run = runProgram(process.execPath, [script, path], { ...user, env })
     expect((await run).stdout).toMatch(/^refused open 1 INVALID_CONFIG\nrefused open 2/)
     expect(readFileSync(path).equals(before)).toBe(true)
   })

@@ -1,11 +1,11 @@
 // Traces the system calls of processes with strace, and injects faults.
-import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { findProgram } from '../../scripts/servers/machine.ts'
+import { runSync, spawn } from '../processes.ts'
 
 /** One system call. Calls of several threads may overlap: `start` and `end` are line numbers. */
 export interface Syscall {
@@ -27,7 +27,7 @@ export function lacksStrace(): string | undefined {
   if (process.platform !== 'linux') return 'strace is available on Linux only'
   if (!program) return 'strace is not installed'
   try {
-    execFileSync(program, ['-f', '-o', '/dev/null', '-e', 'trace=fdatasync', 'true'])
+    runSync(program, ['-f', '-o', '/dev/null', '-e', 'trace=fdatasync', 'true'])
     return undefined
   } catch {
     return 'this process may not trace others'

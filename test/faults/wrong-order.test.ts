@@ -1,7 +1,5 @@
-import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../scripts/servers/machine.ts'
@@ -13,6 +11,9 @@ import { verify, type Findings } from '../crash/mailbox/verify.ts'
 import { openLedger, readLedgers } from '../crash/mailbox/ledger.ts'
 import { bytesOf, planHeader, type Plan } from '../crash/mailbox/plan.ts'
 import { shaOf } from '../crash/plan.ts'
+import { aFolder } from '../folders.ts'
+import { fork, type ChildProcess } from '../processes.ts'
+import { freshName } from '../servers/servers.ts'
 import { mailboxKinds, type MailboxKind } from './mailbox-kinds.ts'
 
 // The crash test runs the same consumers on the other kinds of mailboxes, with all planted bugs.
@@ -67,6 +68,7 @@ interface Controls {
   verify: () => Promise<Findings>
 }
 
+const folder = aFolder('order')
 const consumer = join(import.meta.dirname, '../crash/mailbox/consumer.ts')
 
 /** Sends the message and lets the test start consumers of the crash test. */
@@ -75,10 +77,10 @@ async function withMessage(
   work: (given: Controls) => Promise<void>,
 ): Promise<void> {
   const environment = await begin()
-  const dir = mkdtempSync(join(tmpdir(), 'redrive-order-'))
+  const dir = join(folder, freshName())
   const ledgers = join(dir, 'ledgers')
   const letters = `sqlite:${join(dir, 'letters.db')}`
-  mkdirSync(ledgers)
+  mkdirSync(ledgers, { recursive: true })
   const children: ChildProcess[] = []
   const mailbox = await openMailbox(environment.url(names.requests))
   try {
@@ -109,6 +111,5 @@ async function withMessage(
     for (const child of children) child.kill('SIGKILL')
     await mailbox.close()
     await environment.clear()
-    rmSync(dir, { recursive: true })
   }
 }

@@ -1,7 +1,5 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { DeadLetterRouter } from '../../src/loops/dead-lettering.ts'
@@ -17,8 +15,10 @@ import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
 import { fixed, immediate } from '../../src/policy/backoff.ts'
 import { DLQPolicy, type DLQPolicyOptions } from '../../src/policy/dlq-policy.ts'
 import { aQueue } from '../a-queue.ts'
+import { aFolder } from '../folders.ts'
+import { spawn } from '../processes.ts'
 import { natsPlace } from '../servers/broker-places.ts'
-import { backend } from '../servers/servers.ts'
+import { backend, freshName } from '../servers/servers.ts'
 import { aLoop, type LoopBench } from './a-loop.ts'
 
 class RateLimitError extends Error {}
@@ -237,6 +237,8 @@ describe('a message that kills its worker, where some errors are excluded', () =
     expect(bench.eventsOf('dead-lettered')).toMatchObject([{ errorType: 'MaxDeliveriesExceeded' }])
   })
 
+  const folder = aFolder('ends')
+
   /**
    * Starts workers until one dead-letters the message. Returns how often it ran, and the outcomes.
    */
@@ -244,25 +246,19 @@ describe('a message that kills its worker, where some errors are excluded', () =
     { url, prefix = '' }: { url: string; prefix?: string },
     limitedRuns: number,
   ): Promise<string[]> => {
-    const folder = await mkdtemp(join(tmpdir(), 'redrive-ends-'))
-    const runs = join(folder, 'runs')
+    const runs = join(folder, freshName())
     await writeFile(runs, '')
     const worker = join(import.meta.dirname, 'ends-its-worker.ts')
-    try {
-      for (let starts = 0; starts < 8; starts++) {
-        const args = [worker, url, prefix, runs, String(limitedRuns)]
-        const child = spawn(process.execPath, args, { stdio: 'inherit' })
-        const [code] = (await once(child, 'exit')) as [number | null]
-        if (code === 0) break
-      }
-      return (await readFile(runs, 'utf8')).split('\n').slice(0, -1)
-    } finally {
-      await rm(folder, { recursive: true, force: true })
+    for (let starts = 0; starts < 8; starts++) {
+      const args = [worker, url, prefix, runs, String(limitedRuns)]
+      const child = spawn(process.execPath, args, { stdio: 'inherit' })
+      const [code] = (await once(child, 'exit')) as [number | null]
+      if (code === 0) break
     }
+    return (await readFile(runs, 'utf8')).split('\n').slice(0, -1)
   }
 
   it('kills at most maxDeliveryCount processes, in addition to its excluded failures', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'redrive-ends-'))
     const path = join(folder, 'mail.db')
     const requests = sqliteMailbox({ path, name: 'requests' })
     const dlq = sqliteMailbox({ path, name: 'requests-dlq' })
@@ -278,7 +274,6 @@ describe('a message that kills its worker, where some errors are excluded', () =
     } finally {
       await requests.close()
       await dlq.close()
-      await rm(folder, { recursive: true, force: true })
     }
   }, 120_000)
 

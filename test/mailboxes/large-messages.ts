@@ -5,8 +5,8 @@ import type { Mailbox } from '../../src/mailbox.ts'
  * A page or poll returns at most 32 MiB, and never claims for that reason that there is no more.
  */
 export async function carriesSomeAtATime(mailbox: Mailbox): Promise<void> {
-  const large = Buffer.alloc(12 * 1024 ** 2)
-  for (const id of ['a', 'b', 'c', 'd', 'e']) await mailbox.send(large, { id })
+  const large = Buffer.alloc(11 * 1024 ** 2)
+  for (const id of ['a', 'b', 'c', 'd']) await mailbox.send(large, { id })
   const pages: string[][] = []
   let after: string | undefined
   do {
@@ -14,10 +14,7 @@ export async function carriesSomeAtATime(mailbox: Mailbox): Promise<void> {
     pages.push(page.messages.map(({ id }) => id))
     after = page.after
   } while (after !== undefined)
-  expect(pages).toEqual([
-    ['a', 'b', 'c'],
-    ['d', 'e'],
-  ])
-  const found = await Promise.all([1, 2, 3, 4, 5, 6].map(() => mailbox.receive()))
-  expect(found.map((one) => one.length)).toEqual([1, 1, 1, 1, 1, 0])
+  expect(pages).toEqual([['a', 'b', 'c'], ['d']])
+  const found = await Promise.all([1, 2, 3, 4, 5].map(() => mailbox.receive()))
+  expect(found.map((one) => one.length)).toEqual([1, 1, 1, 1, 0])
 }

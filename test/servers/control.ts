@@ -1,5 +1,4 @@
 // Starts, stops, kills and pauses a private server.
-import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -16,12 +15,12 @@ import {
   childrenOf,
   commandLine,
   dataHome,
-  findProgram,
   isAlive,
   until,
   type Command,
   type Process,
 } from '../../scripts/servers/machine.ts'
+import { spawn, type ChildProcess } from '../processes.ts'
 
 /** Shutdown modes of PostgreSQL. Other servers have one mode only. */
 export type StopMode = 'smart' | 'fast' | 'immediate'
@@ -29,6 +28,8 @@ export type StopMode = 'smart' | 'fast' | 'immediate'
 export interface PrivateServer {
   readonly url: string
   readonly port: number
+  /** The folder with its data. */
+  readonly folder: string
   /** Starts the server again on the same port, with the same data. Resolves once it answers. */
   readonly start: () => Promise<void>
   /** Stops the server gracefully; resolves once it has exited. */
@@ -61,26 +62,11 @@ export interface Kind {
 /** Start timeout of the slowest server on a busy machine. */
 const secondsToStart = 60
 
-const children = new Set<ChildProcess>()
-process.once('exit', () => {
-  for (const child of children) signalAll(child, 'SIGKILL')
-})
-
-/** On Linux, a server dies with the test process even if that is killed without cleanup. */
-function parentDeathArgs(): string[] {
-  const setpriv = process.platform === 'linux' ? findProgram('setpriv') : undefined
-  return setpriv ? [setpriv, '--pdeathsig', 'KILL', '--'] : []
-}
-
-/** Starts a process that exits with this one at the latest. */
-function spawnTied({ file, args, account, environment }: Command, log: string): ChildProcess {
+function launch({ file, args, account, environment }: Command, log: string): ChildProcess {
   const out = openSync(log, 'a')
-  const [first, ...rest] = [...parentDeathArgs(), file, ...args]
   const env = { ...process.env, ...environment }
-  const born = spawn(first!, rest, { ...account, cwd: '/', env, stdio: ['ignore', out, out] })
+  const born = spawn(file, args, { ...account, cwd: '/', env, stdio: ['ignore', out, out] })
   closeSync(out)
-  children.add(born)
-  born.once('exit', () => children.delete(born))
   return born
 }
 
@@ -165,9 +151,9 @@ function control(kind: Kind, home: string, ports: readonly number[]): Controlled
 
   const start = async (): Promise<void> => {
     if (isLive(child)) return
-    if (kind.beside && !isLive(beside)) beside = spawnTied(kind.beside(ports, folder), log)
+    if (kind.beside && !isLive(beside)) beside = launch(kind.beside(ports, folder), log)
     const command = kind.command(ports, folder)
-    child = spawnTied(command, log)
+    child = launch(command, log)
     const isOurs = async (): Promise<boolean> => {
       if (!isLive(child))
         throw new Error(`${command.file} ended: ${readFileSync(log, 'utf8').slice(-2000)}`)
@@ -202,6 +188,7 @@ function control(kind: Kind, home: string, ports: readonly number[]): Controlled
   const server: PrivateServer = {
     url: kind.url(port),
     port,
+    folder,
     start,
     stop: (mode = 'fast') =>
       ended(child, (child) => {

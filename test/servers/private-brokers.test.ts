@@ -9,8 +9,15 @@ import {
 } from '@platformatic/kafka'
 import amqplib from 'amqplib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { isDeep } from '../depth.ts'
 import type { PrivateServer } from './control.ts'
-import { lacksPrivate, privateKafka, privateNats, privateRabbitmq } from './private.ts'
+import {
+  lacksPrivate,
+  persistsQueue,
+  privateKafka,
+  privateNats,
+  privateRabbitmq,
+} from './private.ts'
 
 /** These tests restart servers, which is slow on a busy machine. */
 const timeout = 90_000
@@ -37,8 +44,7 @@ describe.skipIf(lacksPrivate.rabbitmq())('a private RabbitMQ', { timeout }, () =
 
   it('keeps confirmed messages of a quorum queue when killed, and restarts on the same port', async () => {
     await onChannel((channel) => channel.assertQueue('kept', quorum))
-    await server.stop()
-    await server.start()
+    await persistsQueue(server, 'kept')
     await onChannel(async (channel) => {
       channel.sendToQueue('kept', Buffer.from('letter'), { persistent: true })
       await channel.waitForConfirms()
@@ -160,6 +166,8 @@ describe.skipIf(lacksPrivate.kafka())('a private Kafka', { timeout }, () => {
   it('can be stopped while paused', async () => {
     server.pause()
     await server.stop()
+    // A start takes seconds, and the kill above has shown one.
+    if (!isDeep) return
     await server.start()
     const admin = new Admin(settings())
     expect(await admin.listTopics()).toContain('kept')

@@ -1,5 +1,5 @@
 // Private servers for one test file, which may stop, kill and pause them.
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import {
@@ -32,6 +32,7 @@ import {
   rabbitmqCommand,
   rabbitmqUrl,
 } from '../../scripts/servers/rabbitmq.ts'
+import { until } from '../../scripts/servers/machine.ts'
 import {
   sendRedisCommand,
   lacksRedis,
@@ -98,7 +99,7 @@ export function privateRedis(
 
 /**
  * RabbitMQ, with the user guest. Takes seconds to start. It persists new quorum queues half a
- * second late, and loses them in a kill before that: stop and start it once after declaring them.
+ * second late, and loses them in a kill before that: await `persistsQueue` after declaring them.
  */
 export function privateRabbitmq(): Promise<PrivateServer> {
   return begin({
@@ -110,6 +111,13 @@ export function privateRabbitmq(): Promise<PrivateServer> {
     url: rabbitmqUrl,
     signals: inOrder,
   })
+}
+
+/** Resolves once a private RabbitMQ has written the name of a new quorum queue to its disk. */
+export async function persistsQueue({ folder }: PrivateServer, queue: string): Promise<void> {
+  const node = `${nodeName(folder)}@localhost`
+  const file = join(folder, 'data', node, 'quorum', node, 'names.dets')
+  await until(`${queue} was not persisted`, () => readFileSync(file).includes(queue), 30)
 }
 
 /** NATS with JetStream. */

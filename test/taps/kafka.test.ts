@@ -1,6 +1,4 @@
 import { Admin, Producer } from '@platformatic/kafka'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock/clock.ts'
@@ -11,9 +9,10 @@ import type { StoredRecord } from '../../src/backends/kafka/record.ts'
 import { kafkaTap, type KafkaTapOptions } from '../../src/taps/kafka.ts'
 import { returnToSource } from '../../src/taps/return-to-source.ts'
 import type { ForeignLetter, Keep, Tap } from '../../src/taps/tap.ts'
+import { aFolder } from '../folders.ts'
 import { kafkaPlace, makeTopics } from '../servers/broker-places.ts'
 import type { Place } from '../servers/places.ts'
-import { backend } from '../servers/servers.ts'
+import { backend, freshName } from '../servers/servers.ts'
 import { inbox } from './inbox.ts'
 import { openLetters } from './letters.ts'
 import { endsWhileItStarts } from './ends-while-it-starts.ts'
@@ -21,6 +20,7 @@ import { connectHeaders, retryableHeaders, springHeaders } from './kafka-headers
 import { hostileNames } from '../bad-input/hostile-names.ts'
 
 const { url, missing } = backend('kafka')
+const folder = aFolder('tap')
 
 const pairsOf = (all: ReturnType<typeof retryableHeaders>): [Buffer, Buffer | null][] =>
   all.map(([name, value]) => [Buffer.from(name), value])
@@ -155,31 +155,26 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
   })
 
   it('returns repeated headers, null headers and headers named like object properties', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'redrive-tap-'))
-    try {
-      await using letters = await openLetters(`sqlite:${join(folder, 'letters.db')}`)
-      const { dlq, keep, next } = letters
-      const tap = await started(keep)
-      const own: [Buffer, Buffer | null][] = [
-        [Buffer.from('twice'), Buffer.from('one')],
-        [Buffer.from('none'), null],
-        [Buffer.from('twice'), Buffer.from('two')],
-        ...hostileNames.map((name): [Buffer, Buffer] => [Buffer.from(name), Buffer.from(name)]),
-      ]
-      const written = pairsOf(retryableHeaders(orders(), 1))
-      const headers = new Map([...own, ...written]) as Map<Buffer, Buffer>
-      await producer.send({ messages: [{ topic: dlt(), value: Buffer.from('x'), headers }] })
-      const { letter } = await next('captured')
-      dlq.handle(orders(), returnToSource(tap))
-      dlq.start()
-      await dlq.retry(letter.id)
-      await next('resolved')
-      const [home] = await read(orders(), 1)
-      const ours = home!.headers.filter(([name]) => !name.toString().startsWith('redrive-'))
-      expect(ours).toEqual(own)
-    } finally {
-      await rm(folder, { recursive: true, force: true })
-    }
+    await using letters = await openLetters(`sqlite:${join(folder, freshName())}`)
+    const { dlq, keep, next } = letters
+    const tap = await started(keep)
+    const own: [Buffer, Buffer | null][] = [
+      [Buffer.from('twice'), Buffer.from('one')],
+      [Buffer.from('none'), null],
+      [Buffer.from('twice'), Buffer.from('two')],
+      ...hostileNames.map((name): [Buffer, Buffer] => [Buffer.from(name), Buffer.from(name)]),
+    ]
+    const written = pairsOf(retryableHeaders(orders(), 1))
+    const headers = new Map([...own, ...written]) as Map<Buffer, Buffer>
+    await producer.send({ messages: [{ topic: dlt(), value: Buffer.from('x'), headers }] })
+    const { letter } = await next('captured')
+    dlq.handle(orders(), returnToSource(tap))
+    dlq.start()
+    await dlq.retry(letter.id)
+    await next('resolved')
+    const [home] = await read(orders(), 1)
+    const ours = home!.headers.filter(([name]) => !name.toString().startsWith('redrive-'))
+    expect(ours).toEqual(own)
   })
 
   it.each([
@@ -207,58 +202,53 @@ describe.skipIf(missing)('kafkaTap', { timeout: 60_000 }, () => {
   })
 
   it('stores each letter once and returns it on request, however often it dies', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'redrive-tap-'))
-    try {
-      await using letters = await openLetters(`sqlite:${join(folder, 'letters.db')}`)
-      const { dlq, keep, keepAndCrash, next } = letters
-      const crashing = await started(keepAndCrash)
-      await dies('one', springHeaders(orders()))
-      const { letter } = await next('captured')
-      expect(letter).toMatchObject({
-        queue: orders(),
-        state: 'parked',
-        failure: {
-          name: 'IllegalStateException',
-          message: 'no such customer',
-          stack: 'IllegalStateException\n\tat com.acme.Billing.charge',
-        },
-        category: 'unknown',
-        headers: { trace: 'abc' },
-        source: { messageId: `${dlt()}:0:0`, deliveries: 3 },
-        metadata: { origin: { topic: orders(), partition: '1', by: 'billing' } },
-      })
-      await crashing.stop()
-      const tap = await started(keep)
-      expect(await next('duplicate')).toMatchObject({ letter: { id: letter.id } })
-      dlq.handle(orders(), returnToSource(tap))
-      dlq.start()
-      await dlq.retry(letter.id)
-      expect((await next('resolved')).letter.id).toBe(letter.id)
-      const [home] = await read(orders(), 1)
-      expect([home?.key?.toString(), home?.value.toString()]).toEqual(['key', 'one'])
-      const headers = Object.fromEntries(home!.headers.map(([name, text]) => [String(name), text]))
-      expect(headers).toMatchObject({ trace: Buffer.from('abc') })
-      // The record dies again in a sink, which keeps its headers.
-      await dies('one', {
-        ...headers,
-        ...connectHeaders(orders()),
-        '__connect.errors.exception.class.name': Buffer.from(
-          'org.apache.kafka.common.errors.SerializationException',
-        ),
-      })
-      const again = (await next('captured')).letter
-      expect(again).toMatchObject({
-        state: 'parked',
-        failure: {
-          name: 'SerializationException',
-          message: 'cannot convert (in VALUE_CONVERTER)',
-        },
-        category: 'validation',
-        metadata: { replays: 1, originalId: `${dlt()}:0:0` },
-      })
-    } finally {
-      await rm(folder, { recursive: true, force: true })
-    }
+    await using letters = await openLetters(`sqlite:${join(folder, freshName())}`)
+    const { dlq, keep, keepAndCrash, next } = letters
+    const crashing = await started(keepAndCrash)
+    await dies('one', springHeaders(orders()))
+    const { letter } = await next('captured')
+    expect(letter).toMatchObject({
+      queue: orders(),
+      state: 'parked',
+      failure: {
+        name: 'IllegalStateException',
+        message: 'no such customer',
+        stack: 'IllegalStateException\n\tat com.acme.Billing.charge',
+      },
+      category: 'unknown',
+      headers: { trace: 'abc' },
+      source: { messageId: `${dlt()}:0:0`, deliveries: 3 },
+      metadata: { origin: { topic: orders(), partition: '1', by: 'billing' } },
+    })
+    await crashing.stop()
+    const tap = await started(keep)
+    expect(await next('duplicate')).toMatchObject({ letter: { id: letter.id } })
+    dlq.handle(orders(), returnToSource(tap))
+    dlq.start()
+    await dlq.retry(letter.id)
+    expect((await next('resolved')).letter.id).toBe(letter.id)
+    const [home] = await read(orders(), 1)
+    expect([home?.key?.toString(), home?.value.toString()]).toEqual(['key', 'one'])
+    const headers = Object.fromEntries(home!.headers.map(([name, text]) => [String(name), text]))
+    expect(headers).toMatchObject({ trace: Buffer.from('abc') })
+    // The record dies again in a sink, which keeps its headers.
+    await dies('one', {
+      ...headers,
+      ...connectHeaders(orders()),
+      '__connect.errors.exception.class.name': Buffer.from(
+        'org.apache.kafka.common.errors.SerializationException',
+      ),
+    })
+    const again = (await next('captured')).letter
+    expect(again).toMatchObject({
+      state: 'parked',
+      failure: {
+        name: 'SerializationException',
+        message: 'cannot convert (in VALUE_CONVERTER)',
+      },
+      category: 'validation',
+      metadata: { replays: 1, originalId: `${dlt()}:0:0` },
+    })
   })
 
   it('keeps a letter whose topic was deleted', async () => {

@@ -1,16 +1,15 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock/clock.ts'
 import { commandHandler, type CommandTarget } from '../../src/targets/command.ts'
 import { toFailure } from '../../src/letter/failure.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import { classifyFailure } from '../../src/policy/classify.ts'
+import { aFolder } from '../folders.ts'
 import { aRun } from './a-run.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'redrive-command-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = aFolder('command')
 
 const env = { PATH: process.env['PATH'], SECRET_OF_THE_WORKER: 'hunter2', WANTED: 'yes' }
 

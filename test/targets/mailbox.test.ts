@@ -1,17 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock/clock.ts'
 import { mailboxHandler } from '../../src/targets/mailbox.ts'
 import { encodePayload } from '../../src/letter/payload.ts'
 import { immediate } from '../../src/policy/backoff.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { aFolder } from '../folders.ts'
 import { aRun } from './a-run.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'redrive-handler-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+const folder = aFolder('handler')
 
 describe('mailboxHandler', () => {
   it('sends the payload byte for byte, with the id of the letter', async () => {

@@ -115,7 +115,7 @@ export const receiveChecks = [
       const { mailbox } = bench
       await mailbox.send('comes again')
       const first = await receiveOne(bench, { visibilitySeconds: shortSeconds })
-      await expectEmpty(mailbox, 'before the visibility timeout')
+      if (bench.hasFakeTime) await expectEmpty(mailbox, 'before the visibility timeout')
       await bench.advance(lapseMs)
       const second = await receiveOne(bench)
       assert.equal(second.id, first.id)

@@ -103,13 +103,16 @@ export const settleChecks = [
   check(
     'redelivers a nacked message after its delay, not before',
     async (bench) => {
-      await bench.mailbox.send('later')
-      const first = await receiveOne(bench)
-      await first.nack({ delaySeconds: 1 })
-      await expectEmpty(bench.mailbox, 'before the delay is over')
-      await expectRejected(bench, first, 'MESSAGE_FINALIZED')
+      const { mailbox } = bench
+      await sendAll(mailbox, ['later', 'much later'])
+      const [first, second] = await receiveMany(bench, 2)
+      await second!.nack({ delaySeconds: 600 })
+      await first!.nack({ delaySeconds: 1 })
+      if (bench.hasFakeTime) await expectEmpty(mailbox, 'before the delay is over')
+      await expectRejected(bench, first!, 'MESSAGE_FINALIZED')
       await bench.advance(lapseMs)
-      assert.equal((await receiveOne(bench)).id, first.id)
+      assert.equal((await receiveOne(bench)).id, first!.id)
+      await expectEmpty(mailbox, 'before the longer delay is over')
     },
     needs('delay'),
   ),

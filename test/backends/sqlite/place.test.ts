@@ -1,20 +1,18 @@
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { FilePlace } from '../../../src/backends/sqlite/place.ts'
+import { aFolder } from '../../folders.ts'
+import { freshName } from '../../servers/servers.ts'
 
 describe('FilePlace', () => {
-  let directory: string
+  const folder = aFolder('place')
   let path: string
 
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'redrive-place-'))
-    path = join(directory, 'file')
+    path = join(folder, freshName())
     await writeFile(path, '')
   })
-
-  afterEach(() => rm(directory, { recursive: true }))
 
   it('reports a problem only while the file is missing', async () => {
     const place = new FilePlace(path)

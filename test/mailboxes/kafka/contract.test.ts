@@ -1,4 +1,4 @@
-import { describe } from 'vitest'
+import { afterAll, describe } from 'vitest'
 import { kafkaMailbox } from '../../../src/mailboxes/kafka/kafka.ts'
 import { runMailboxContract } from '../../contract/run-mailbox-contract.ts'
 import { kafkaPlace } from '../../servers/broker-places.ts'
@@ -9,12 +9,14 @@ import { clause } from '../../seeds/rows.ts'
 const { url, missing } = backend('kafka')
 
 describe.skipIf(missing)(clause('M2', 'mailboxes on Kafka pass one contract suite'), () => {
-  runMailboxContract('kafkaMailbox', () => {
-    const place = kafkaPlace(url)
+  const place = kafkaPlace(url)
+  afterAll(() => place.clear())
+  let count = 0
+  const openBench = (): ReturnType<typeof openMailboxBench> => {
+    const prefix = `${place.name}.${(count += 1)}.`
     return openMailboxBench({
-      make: (name, resolver, more) =>
-        kafkaMailbox({ name, url, resolver, prefix: `${place.name}.`, ...more }),
-      leave: () => place.clear(),
+      make: (name, resolver, more) => kafkaMailbox({ name, url, resolver, prefix, ...more }),
     })
-  })
+  }
+  runMailboxContract('kafkaMailbox', openBench, { realTime: true })
 })

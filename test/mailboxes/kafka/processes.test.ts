@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { spawn } from '../../processes.ts'
 import { backend } from '../../servers/servers.ts'
 import { kafkaBench, mailboxName, type KafkaBench } from './kafka-bench.ts'
 

@@ -1,4 +1,4 @@
-import { describe } from 'vitest'
+import { afterAll, describe } from 'vitest'
 import { rabbitmqMailbox } from '../../../src/mailboxes/rabbitmq/rabbitmq.ts'
 import { runMailboxContract } from '../../contract/run-mailbox-contract.ts'
 import { backend, freshName } from '../../servers/servers.ts'
@@ -9,11 +9,15 @@ import { clause } from '../../seeds/rows.ts'
 const { url, missing } = backend('rabbitmq')
 
 describe.skipIf(missing)(clause('M2', 'mailboxes on RabbitMQ pass one contract suite'), () => {
-  runMailboxContract('rabbitmqMailbox', () =>
+  const opened: string[] = []
+  afterAll(() => removeMailboxes(url, opened))
+  const openBench = (): ReturnType<typeof openMailboxBench> =>
     openMailboxBench({
       prefix: `${freshName()} `,
       make: (name, resolver, more) => rabbitmqMailbox({ url, name, resolver, ...more }),
-      leave: (names) => removeMailboxes(url, names),
-    }),
-  )
+      leave: async (names) => {
+        opened.push(...names)
+      },
+    })
+  runMailboxContract('rabbitmqMailbox', openBench, { realTime: true })
 })

@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Mailbox, Message } from '../../../src/mailbox.ts'
 import { rabbitmqMailbox } from '../../../src/mailboxes/rabbitmq/rabbitmq.ts'
 import { createProxy, type Proxy } from '../../faults/proxy.ts'
+import { spawn } from '../../processes.ts'
 import { backend, freshName } from '../../servers/servers.ts'
 import { removeMailboxes } from './place.ts'
 

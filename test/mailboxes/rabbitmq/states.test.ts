@@ -12,7 +12,7 @@ import {
 import type { Mailbox, Message, ReceiveOptions } from '../../../src/mailbox.ts'
 import { rabbitmqMailbox } from '../../../src/mailboxes/rabbitmq/rabbitmq.ts'
 import { begin, type PrivateServer } from '../../servers/control.ts'
-import { lacksPrivate } from '../../servers/private.ts'
+import { lacksPrivate, persistsQueue } from '../../servers/private.ts'
 
 const lacking = lacksPrivate.rabbitmq()
 const patience = { timeout: 180_000 }
@@ -61,44 +61,46 @@ describe.skipIf(lacking)('a mailbox in RabbitMQ', patience, () => {
     await again.acknowledge()
   })
 
-  it('has all confirmed messages after the server was killed', async () => {
-    // The server itself persists a new queue with a delay.
-    await server.stop()
-    await server.start()
-    const sent = await Promise.all(
-      Array.from({ length: 50 }, (_, n) => eventually(() => mailbox.send(n, { id: `id-${n}` }))),
-    )
-    await server.kill9()
-    await expect(mailbox.send('nowhere')).rejects.toMatchObject({ code: 'MAILBOX_UNAVAILABLE' })
-    await server.start()
-    const seen = new Set<string>()
-    while (seen.size < sent.length) {
-      const message = await takeOne(mailbox)
-      seen.add(message.id)
-      await eventually(() => message.acknowledge()).catch(() => {})
-    }
-    expect([...seen].toSorted()).toEqual([...new Set(sent)].toSorted())
-  })
-
-  it('reports that the disk of the server is full, and messages can still be received', async () => {
-    await eventually(() => mailbox.send('there before'))
-    await server.stop()
-    appendFileSync(join(folder, 'rabbitmq.conf'), full)
-    await server.start()
-    const held = await takeOne(mailbox, { visibilitySeconds: 1 })
-    expect(held.value()).toBe('there before')
+  describe('after the server was killed, and started with a full disk', () => {
     const unavailable = { code: 'MAILBOX_UNAVAILABLE' }
-    await expect(mailbox.send('too much')).rejects.toMatchObject(unavailable)
-    // As soon as it knows, it does not even try.
-    const refusal = (): Promise<string> =>
-      mailbox.send('too much').then(String, (error: Error) => error.message)
-    await expect.poll(refusal, { timeout: 30_000 }).toContain('does not accept messages at present')
-    expect(await mailbox.health()).toMatchObject({ ok: false })
-    // It cannot be published again, so it is requeued unchanged.
-    const again = await takeOne(mailbox)
-    expect(again.id).toBe(held.id)
-    await expect(again.nack()).rejects.toMatchObject(unavailable)
-    await again.acknowledge()
+    const sent = Array.from({ length: 50 }, (_, n) => `id-${n}`)
+
+    beforeAll(async () => {
+      await persistsQueue(server, mailbox.name)
+      await Promise.all(sent.map((id) => eventually(() => mailbox.send('sent', { id }))))
+      await mailbox.send('left', { id: 'left' })
+      await server.kill9()
+      await expect(mailbox.send('nowhere')).rejects.toMatchObject(unavailable)
+      appendFileSync(join(folder, 'rabbitmq.conf'), full)
+      await server.start()
+    }, 120_000)
+
+    it('has all confirmed messages', async () => {
+      const seen = new Set<string>()
+      while (seen.size <= sent.length) {
+        const message = await takeOne(mailbox)
+        seen.add(message.id)
+        if (message.id !== 'left') await message.acknowledge().catch(() => {})
+      }
+      expect([...seen].toSorted()).toEqual([...sent, 'left'].toSorted())
+    })
+
+    it('reports that the disk of the server is full, and messages can still be received', async () => {
+      const held = await takeOne(mailbox, { visibilitySeconds: 1 })
+      await expect(mailbox.send('too much')).rejects.toMatchObject(unavailable)
+      // As soon as it knows, it does not even try.
+      const refusal = (): Promise<string> =>
+        mailbox.send('too much').then(String, (error: Error) => error.message)
+      await expect
+        .poll(refusal, { timeout: 30_000 })
+        .toContain('does not accept messages at present')
+      expect(await mailbox.health()).toMatchObject({ ok: false })
+      // It cannot be published again, so it is requeued unchanged.
+      const again = await takeOne(mailbox)
+      expect(again.id).toBe(held.id)
+      await expect(again.nack()).rejects.toMatchObject(unavailable)
+      await again.acknowledge()
+    })
   })
 })
 

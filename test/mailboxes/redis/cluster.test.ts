@@ -5,7 +5,7 @@ import { redisClusterPlace, type Place } from '../../servers/places.ts'
 import { cluster, openClusterBench, openedMailboxes } from './redis-bench.ts'
 
 describe.skipIf(cluster.missing !== undefined)('on a cluster', () => {
-  runMailboxContract('redisMailbox', openClusterBench)
+  runMailboxContract('redisMailbox', openClusterBench, { realTime: true })
 })
 
 describe.skipIf(cluster.missing !== undefined)('Redis mailboxes on a cluster', () => {

@@ -10,8 +10,6 @@ const mailbox = sqliteMailbox({ path, name: 'shared' })
 await mailbox.open()
 
 const tasks: Record<string, () => Promise<void>> = {
-  /** Opens and closes. */
-  open: () => mailbox.close(),
   /** Sends one, and leaves the mailbox as it is. */
   leave: async () => void (await mailbox.send('left')),
   /** Sends some at a time. */

@@ -1,11 +1,10 @@
-import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Mailbox } from '../../../src/mailbox.ts'
 import { sqliteMailbox } from '../../../src/mailboxes/sqlite/sqlite.ts'
+import { run as runProgram, spawn } from '../../processes.ts'
 import { temporaryDirectory } from './sqlite-bench.ts'
 
 const script = join(import.meta.dirname, 'child.ts')
@@ -28,7 +27,7 @@ describe('sqliteMailbox shared by processes', { timeout: 60_000 }, () => {
 
   const run = async (task: string, name?: string): Promise<string[]> => {
     const args = [script, task, path, ...(name ? [name] : [])]
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 50_000 })
+    const { stdout } = await runProgram(process.execPath, args, { timeout: 50_000 })
     return stdout.split('\n').filter(Boolean)
   }
 
@@ -40,22 +39,12 @@ describe('sqliteMailbox shared by processes', { timeout: 60_000 }, () => {
     return { child, lines: createInterface(child.stdout)[Symbol.asyncIterator]() }
   }
 
-  it('can be created by four processes at once', async () => {
-    await Promise.all(names.map(() => run('open')))
-    await mailbox.open()
-    expect((await mailbox.health()).problems).toEqual([])
-  })
-
-  it('stores what four processes send at once', async () => {
+  it('is created by four processes at once, stores what they send, and gives each message to one of four', async () => {
     const sent = (await Promise.all(names.map((name) => run('send', name)))).flat()
     expect(new Set(sent).size).toBe(800)
     await mailbox.open()
+    expect((await mailbox.health()).problems).toEqual([])
     expect(await mailbox.approximateCount()).toBe(800)
-  })
-
-  it('gives each message to one of four processes', async () => {
-    await mailbox.open()
-    const sent = await Promise.all(Array.from({ length: 400 }, (_, n) => mailbox.send(n)))
     const taken = (await Promise.all(names.map(() => run('drain')))).flat()
     expect(taken.toSorted()).toEqual(sent.toSorted())
     expect(await mailbox.approximateCount()).toBe(0)
@@ -85,7 +74,7 @@ describe('sqliteMailbox shared by processes', { timeout: 60_000 }, () => {
   })
 
   it('does not keep the process alive, closed or not', async () => {
-    await run('open')
+    // The senders above close their mailbox; this process does not.
     await run('leave')
     await mailbox.open()
     expect(await mailbox.approximateCount()).toBe(1)

@@ -16,20 +16,26 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 describe(clause('M2', 'mailboxes on SQS pass one contract suite'), () => {
-  runMailboxContract('sqsMailbox on a standard queue', () =>
-    openMailboxBench({
-      make: (name, resolver, more) => onFauxqs(server, { name, resolver, ...more }),
-      prefix: `${freshName()}-`,
-    }),
+  runMailboxContract(
+    'sqsMailbox on a standard queue',
+    () =>
+      openMailboxBench({
+        make: (name, resolver, more) => onFauxqs(server, { name, resolver, ...more }),
+        prefix: `${freshName()}-`,
+      }),
+    { realTime: true },
   )
 
-  runMailboxContract('sqsMailbox on a FIFO queue', () =>
-    openMailboxBench({
-      make: (name, resolver, more) => {
-        const url = `sqs://127.0.0.1:${server.port}/${queueNameOf(name)}.fifo?region=us-east-1`
-        return onFauxqs(server, { name, resolver, url, ...more })
-      },
-      prefix: `${freshName()}-`,
-    }),
+  runMailboxContract(
+    'sqsMailbox on a FIFO queue',
+    () =>
+      openMailboxBench({
+        make: (name, resolver, more) => {
+          const url = `sqs://127.0.0.1:${server.port}/${queueNameOf(name)}.fifo?region=us-east-1`
+          return onFauxqs(server, { name, resolver, url, ...more })
+        },
+        prefix: `${freshName()}-`,
+      }),
+    { realTime: true },
   )
 })

@@ -1,8 +1,9 @@
 import { create } from '@bufbuild/protobuf'
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { aFolder } from '../../folders.ts'
+import { freshName } from '../../servers/servers.ts'
 import { documentFolder } from '../../../src/pipeline/documents/folder.ts'
 import type { DocumentStore } from '../../../src/pipeline/documents/documents.ts'
 import {
@@ -19,17 +20,17 @@ const aDocument = (attributes: Record<string, string> = { a: '1', b: '2' }) =>
   })
 
 describe('documentFolder', () => {
+  const folder = aFolder('documents')
   let above: string
   let path: string
   let documents: DocumentStore
 
   beforeEach(async () => {
-    above = await mkdtemp(join(tmpdir(), 'redrive-documents-'))
+    above = join(folder, freshName())
+    await mkdir(above)
     path = join(above, 'some', 'folder')
     documents = documentFolder({ path })
   })
-
-  afterEach(() => rm(above, { recursive: true }))
 
   const lost = (location: string, checksum = '') =>
     documents.get(create(DocumentRefSchema, { location, checksum }))

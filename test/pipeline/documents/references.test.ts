@@ -1,19 +1,18 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { documentOf, putAway } from '../../../src/pipeline/documents/references.ts'
 import { documentFolder } from '../../../src/pipeline/documents/folder.ts'
 import { aStream, type PipeStream } from '../../../src/pipeline/stream.ts'
+import { aFolder } from '../../folders.ts'
+import { freshName } from '../../servers/servers.ts'
 
 describe('putAway', () => {
+  const folder = aFolder('carrying')
   let path: string
 
-  beforeEach(async () => {
-    path = await mkdtemp(join(tmpdir(), 'redrive-carrying-'))
+  beforeEach(() => {
+    path = join(folder, freshName())
   })
-
-  afterEach(() => rm(path, { recursive: true }))
 
   const of = (streamId: string, accountId: string): PipeStream =>
     aStream({

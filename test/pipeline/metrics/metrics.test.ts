@@ -1,7 +1,5 @@
 import * as fc from 'fast-check'
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { findProgram } from '../../../scripts/servers/machine.ts'
@@ -10,6 +8,8 @@ import type { PipelineEvent } from '../../../src/pipeline/events.ts'
 import { PipelineMetrics } from '../../../src/pipeline/metrics/metrics.ts'
 import type { NodeDepth } from '../../../src/pipeline/metrics/depth.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
+import { aFolder } from '../../folders.ts'
+import { runSync } from '../../processes.ts'
 
 const ops = join(import.meta.dirname, '..', '..', '..', 'ops', 'prometheus')
 const parser = { cluster: 'prod', graph: 'g', node: 'parser' }
@@ -176,7 +176,7 @@ const title = promtool
 describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
   const run = (args: string[], input = ''): string => {
     try {
-      return execFileSync(promtool!, args, { cwd: ops, input, encoding: 'utf8', stdio: 'pipe' })
+      return runSync(promtool!, args, { cwd: ops, input, stdio: 'pipe' })
     } catch (error) {
       const { stdout, stderr } = error as { stdout: string; stderr: string }
       throw new Error(`promtool ${args.join(' ')}: ${stdout}${stderr}`, { cause: error })
@@ -197,9 +197,10 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
     run(['test', 'rules', 'redrive-pipeline.test.yaml'])
   })
 
+  const folder = aFolder('alerts')
+
   /** The alerts that fire at some minute of a history of the metrics. */
   const firing = (history: readonly Map<string, number>[], minute: number, wanted: string[]) => {
-    const folder = mkdtempSync(join(tmpdir(), 'redrive-alerts-'))
     const names = new Set(history.flatMap((sample) => [...sample.keys()]))
     const series = [...names].map((name) => ({
       series: name,
@@ -215,11 +216,7 @@ describe.skipIf(!promtool)(title, { timeout: 30_000 }, () => {
     const test = { interval: '1m', input_series: series, promql_expr_test: [question] }
     const rule_files = [join(ops, 'redrive-pipeline.rules.yaml')]
     writeFileSync(file, JSON.stringify({ rule_files, evaluation_interval: '1m', tests: [test] }))
-    try {
-      run(['test', 'rules', file])
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    run(['test', 'rules', file])
   }
 
   it('raises DLQDepthHigh after five minutes with 101 dead records, and clears it after one replay', async () => {

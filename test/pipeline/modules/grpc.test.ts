@@ -7,10 +7,8 @@ import {
   type sendUnaryData,
   type ServerUnaryCall,
 } from '@grpc/grpc-js'
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer as createTcpServer, type AddressInfo } from 'node:net'
-import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { errorTypeOf, type ErrorType } from '../../../src/pipeline/error-type.ts'
 import type { ModuleCall } from '../../../src/pipeline/modules/module.ts'
@@ -27,6 +25,7 @@ import {
 } from '../../../src/pipeline/proto/redrive/pipeline/v1/module_pb.ts'
 import { DocumentSchema } from '../../../src/pipeline/proto/redrive/pipeline/v1/stream_pb.ts'
 import { aStream } from '../../../src/pipeline/stream.ts'
+import { run } from '../../processes.ts'
 
 type Call = ServerUnaryCall<ProcessRequest, ProcessResponse>
 type Reply = sendUnaryData<ProcessResponse>
@@ -270,11 +269,7 @@ describe('grpcModule', () => {
       const { grpcModule } = await import(${JSON.stringify(import.meta.resolve('../../../src/pipeline/modules/grpc.ts'))})
       await grpcModule({ address: 'host:1', timeoutMs: 1 }).catch(({ code, message }) => console.log(code, message))
     `
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      '--input-type=module',
-      '--eval',
-      program,
-    ])
+    const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program])
     expect(stdout.trim()).toBe(
       'INVALID_CONFIG this module needs the package @grpc/grpc-js: run npm install @grpc/grpc-js',
     )

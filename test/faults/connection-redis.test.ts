@@ -1,0 +1,4 @@
+import { backends } from './backends.ts'
+import { testConnection } from './connection.ts'
+
+testConnection(backends.redis)

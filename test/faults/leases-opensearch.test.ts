@@ -1,4 +1,0 @@
-import { backends } from './backends.ts'
-import { testLeases } from './leases.ts'
-
-testLeases(backends.opensearch)

@@ -1,4 +1,0 @@
-import { backends } from './backends.ts'
-import { testNetwork } from './network.ts'
-
-testNetwork(backends.postgres)
