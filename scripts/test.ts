@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { lacksStrace } from '../test/faults/strace.ts'
-import { originOf, processesOf } from '../test/process-table.ts'
+import { endProcess, originOf, processesOf } from '../test/process-table.ts'
 import { staleParts } from './deep/results.ts'
 import { install } from './servers/install.ts'
 import { choose, startForTests, stopAfterTests, type Outcome } from './servers/lifecycle.ts'
@@ -76,7 +76,7 @@ async function runTests(files: readonly string[] | undefined): Promise<[number, 
   rmSync(folder, { recursive: true, force: true })
   for (const pid of processesOf(run)) {
     failed.push(`a process was left by ${originOf(pid)}: ${commandLine(pid)}`)
-    process.kill(pid, 'SIGKILL')
+    endProcess(pid)
   }
   if (!report) {
     failed.push('vitest wrote no report')

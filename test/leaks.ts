@@ -4,7 +4,8 @@ import { relative } from 'node:path'
 import { afterAll, beforeEach, expect } from 'vitest'
 import { commandLine, until } from '../scripts/servers/machine.ts'
 import { cleanUpFile } from './after-file.ts'
-import { originOf, processesOf } from './process-table.ts'
+import './end-with-worker.ts'
+import { endProcess, originOf, processesOf } from './process-table.ts'
 
 // Processes inherit these names, also those that a process of the file has started and left.
 const file = relative(process.cwd(), expect.getState().testPath!)
@@ -17,14 +18,6 @@ beforeEach(({ task }) => {
 const secondsToExit = 10
 const left = (): number[] => processesOf(process.env['REDRIVE_TEST_RUN']!, file)
 
-function end(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended meanwhile.
-  }
-}
-
 // Hooks run in reverse order: this one is the last of the file.
 afterAll(
   async () => {
@@ -35,7 +28,7 @@ afterAll(
     )
     if (ended) return
     const commands = left().map((pid) => `${originOf(pid)}: ${pid} ${commandLine(pid)}`)
-    for (const pid of left()) end(pid)
+    for (const pid of left()) endProcess(pid)
     throw new Error(`these processes were left:\n${commands.join('\n')}`)
   },
   (secondsToExit + 20) * 1000,
@@ -43,9 +36,3 @@ afterAll(
 
 // Runs after the hooks of the file itself, and before the hook above.
 afterAll(cleanUpFile)
-
-// Vitest ends the worker of a run that is stopped with this signal.
-process.once('SIGTERM', () => {
-  for (const pid of left()) end(pid)
-  process.exit()
-})

@@ -38,3 +38,11 @@ export function originOf(pid: number): string {
   const test = read('REDRIVE_TEST_NAME')
   return test ? `${file} > ${test}` : file
 }
+
+export function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended meanwhile.
+  }
+}

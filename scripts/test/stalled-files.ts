@@ -2,7 +2,7 @@
 // in which no test has ended for minutes, and later ends the run.
 import { relative } from 'node:path'
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
-import { processesOf } from '../../test/process-table.ts'
+import { endProcess, processesOf } from '../../test/process-table.ts'
 
 const namedAfterMs = 3 * 60_000
 const endedAfterMs = 12 * 60_000
@@ -63,7 +63,7 @@ export default class StalledFiles implements Reporter {
   #endRun(message: string): void {
     console.error(`${message}. The run ends here.`)
     // The worker may be blocked, so that it would not end by itself.
-    for (const pid of processesOf(process.env['REDRIVE_TEST_RUN']!)) process.kill(pid, 'SIGKILL')
+    for (const pid of processesOf(process.env['REDRIVE_TEST_RUN']!)) endProcess(pid)
     process.exit(1)
   }
 }

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest'
 import { storeContract, type StoreBench, type StoreCheck } from '../../src/testing/index.ts'
-import { atDepth } from '../depth.ts'
+import { atDepth, isDeep } from '../depth.ts'
 
 /** A bench with cleanup. */
 export interface ClosableBench extends StoreBench {
@@ -24,7 +24,7 @@ export function runStoreContract(
         try {
           const reason = needs?.(bench.store.powers)
           if (reason !== undefined) skip(reason)
-          await run(bench)
+          await run(Object.assign(bench, { thorough: isDeep }))
         } finally {
           await bench.close()
         }

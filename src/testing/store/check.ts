@@ -19,6 +19,11 @@ export interface StoreBench {
   another?(): Promise<Store>
   /** Closes the store and reopens its data. Required for a durable store. */
   reopen?(): Promise<Store>
+  /**
+   * True: checks of filters try each value in each order and for each count, which takes long on a
+   * server. Default: each kind of filter everywhere, and each value once.
+   */
+  readonly thorough?: boolean
 }
 
 /** One guarantee of the store contract, and a function that throws if the store breaks it. */

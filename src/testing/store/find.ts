@@ -62,7 +62,7 @@ export const findChecks = [
       const { store } = bench
       const letters = await addMixed(bench)
       const filters = mixedFilters(letters, store.powers)
-      await eachOf(filtersOfPart(filters, at, orders.length), async (filter) => {
+      await eachOf(filtersOfPart(bench, filters, at, orders.length), async (filter) => {
         const expected = ids(
           sortLetters(
             letters.filter((letter) => matches(letter, filter)),

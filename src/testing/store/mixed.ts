@@ -11,6 +11,7 @@ import type { LetterFilter } from '../../letter/query.ts'
 import { toTimestamp } from '../../letter/time.ts'
 import type { Powers } from '../../store.ts'
 import { aLetter } from '../a-letter.ts'
+import type { StoreBench } from './check.ts'
 
 const dayMs = 86_400_000
 const startMs = Date.UTC(2026, 0, 1)
@@ -135,13 +136,15 @@ function mixedLetter(n: number): DeadLetter {
 /**
  * The filters for one of `parts` runs of a check, such as its run in one order. Each run has a
  * filter of each shape, which is its fields and whether they are lists. The filters that differ
- * from those in their values only are divided among the runs.
+ * from those in their values only are divided among the runs, unless the bench is thorough.
  */
 export function filtersOfPart(
+  { thorough = false }: StoreBench,
   filters: readonly LetterFilter[],
   part: number,
   parts: number,
-): LetterFilter[] {
+): readonly LetterFilter[] {
+  if (thorough) return filters
   const shapes = Map.groupBy(filters, (filter) =>
     JSON.stringify(
       Object.entries(filter).map(([key, value]) => [key, Array.isArray(value) && value.length > 0]),

@@ -28,11 +28,12 @@ export const removeChecks = [
     assert.equal(await store.original(letters[0]!.id), undefined)
   }),
 
-  check('agrees with matches() on every kind of filter', async ({ store }) => {
+  check('agrees with matches() on every kind of filter', async (bench) => {
+    const { store } = bench
     const letters = mixedLetters(36)
     await store.add(letters)
     const filters = mixedFilters(letters, store.powers).filter(hasField)
-    for (const filter of filtersOfPart(filters, 0, 4)) {
+    for (const filter of filtersOfPart(bench, filters, 0, 4)) {
       const expected = letters.filter((one) => one.state !== 'retrying' && matches(one, filter))
       assert.equal(await store.remove(filter), expected.length, JSON.stringify(filter))
       if (expected.length === 0) continue

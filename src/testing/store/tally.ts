@@ -32,12 +32,13 @@ const check = checkOn('tally')
 
 export const tallyChecks = [
   ...tallyKeys.map((key, at) =>
-    check(`counts by ${key} the letters that pass matches()`, async ({ store }) => {
+    check(`counts by ${key} the letters that pass matches()`, async (bench) => {
+      const { store } = bench
       const letters = mixedLetters()
       await store.add(letters)
       const stored = await store.get(ids(letters))
       const filters = mixedFilters(letters, store.powers)
-      await eachOf(filtersOfPart(filters, at, tallyKeys.length), async (filter) => {
+      await eachOf(filtersOfPart(bench, filters, at, tallyKeys.length), async (filter) => {
         const counts = await store.tally(key, filter)
         assert.deepEqual(
           sortCounts(counts),
