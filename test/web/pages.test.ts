@@ -59,6 +59,7 @@ async function inspect(page: Page): Promise<Findings> {
   const scripts = await page.evaluate<Script[]>(listScripts)
   const light = await seriousFindings(page)
   await page.emulateMedia({ colorScheme: 'dark' })
+  await page.locator('html[data-mantine-color-scheme=dark]').waitFor()
   // The theme changes colours only, so that the other rules run once.
   const dark = await seriousFindings(page, { runOnly: ['color-contrast'] })
   await page.emulateMedia({ colorScheme: 'light' })
