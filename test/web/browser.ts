@@ -67,13 +67,18 @@ export async function openSignedIn(
   { as = {}, ...options }: BrowserContextOptions & { as?: Parameters<typeof token>[0] } = {},
 ): Promise<WatchedPage> {
   const opened = await openPage(browser, url, options)
-  const response = await opened.page.request.post('/api/session', {
-    data: { token: await token(as) },
+  await createSession(opened.page, await token(as))
+  await gotoWithFeed(opened.page, path)
+  return opened
+}
+
+/** Gives the browser context of a page the session of a token. */
+export async function createSession(page: Page, token: string): Promise<void> {
+  const response = await page.request.post('/api/session', {
+    data: { token },
     headers: { 'x-redrive-csrf': '1' },
   })
   if (response.status() !== 201) throw new Error(`the sign-in answered ${response.status()}`)
-  await gotoWithFeed(opened.page, path)
-  return opened
 }
 
 /** Letters that are captured before the live feed is connected are not announced. */

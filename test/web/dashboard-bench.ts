@@ -5,16 +5,32 @@ import type { QueueOptions } from '../../src/options/options.ts'
 import type { ServerOptions } from '../../src/server/parts.ts'
 import type { NewToken } from '../../src/server/tokens.ts'
 import { openDashboard, openSqlite, type OpenStore, type TestDashboard } from './a-dashboard.ts'
-import { gotoWithFeed, launchBrowser, openSignedIn, type WatchedPage } from './browser.ts'
+import {
+  createSession,
+  gotoWithFeed,
+  launchBrowser,
+  openPage,
+  type WatchedPage,
+} from './browser.ts'
 
 type Capture = InputOf<'capture'>
 type Captured = OutputOf<'capture'>
 
-/** A dashboard and a browser that all tests of a block use. */
-export class DashboardBench {
+/** What a test does on a page. It may take problems that it causes on purpose from the list. */
+type Steps = (page: Page, problems: string[]) => Promise<void>
+
+/** A dashboard, a browser and a page that all tests of a block use. */
+export class DashboardBench<T extends TestDashboard = TestDashboard> {
   browser!: Browser
-  dashboard!: TestDashboard
-  #shared: WatchedPage | undefined
+  dashboard!: T
+  readonly #options: BrowserContextOptions
+  #visitor: WatchedPage | undefined
+  /** The token that the session of the page is from. Undefined: there may be no session. */
+  #caller: string | undefined
+
+  constructor(options: BrowserContextOptions) {
+    this.#options = options
+  }
 
   get client(): TestDashboard['client'] {
     return this.dashboard.client
@@ -38,52 +54,99 @@ export class DashboardBench {
   }
 
   /**
-   * Opens a page, does what `steps` does on it, and fails if its console has errors. Without
-   * `options`, pages share the session of mia and what her browser keeps: that is much faster.
+   * Opens a page, does what `steps` does on it, and fails if its console has errors. The pages of a
+   * bench share a browser context, because a new one loads and compiles all scripts again. Default:
+   * the session of mia, with what her browser keeps.
    */
-  async visit(
-    path: string,
-    steps: (page: Page) => Promise<void>,
-    options?: BrowserContextOptions & { as?: Partial<NewToken> },
-  ): Promise<void> {
-    const watched = options ? await this.#open(path, options) : await this.#openShared(path)
+  async visit(path: string, steps: Steps, as: Partial<NewToken> = {}): Promise<void> {
+    await this.#watch(steps, async (page) => {
+      await this.#signIn(page, as)
+      await gotoWithFeed(page, path)
+    })
+  }
+
+  /** Like `visit`, in a browser that has neither a session nor choices of its reader. */
+  async visitSignedOut(path: string, steps: Steps): Promise<void> {
+    await this.#watch(steps, async (page) => {
+      await this.#signOut(page)
+      await page.goto(path)
+    })
+  }
+
+  async #watch(steps: Steps, load: (page: Page) => Promise<void>): Promise<void> {
+    this.#visitor ??= await this.#openPage()
+    const { page, problems } = this.#visitor
     let isDone = false
     try {
-      await steps(watched.page)
-      expect(watched.problems).toEqual([])
+      await load(page)
+      await steps(page, problems)
+      expect(problems).toEqual([])
       isDone = true
     } finally {
-      if (options || !isDone) await this.#close(watched)
+      if (!isDone) await this.#close()
     }
   }
 
-  async #open(path: string, options: BrowserContextOptions): Promise<WatchedPage> {
-    return openSignedIn(this.browser, this.dashboard, path, { reducedMotion: 'reduce', ...options })
+  async #openPage(): Promise<WatchedPage> {
+    const options = { reducedMotion: 'reduce', ...this.#options } as const
+    const visitor = await openPage(this.browser, this.dashboard.url, options)
+    await visitor.page.addInitScript(shortenWaits)
+    return visitor
   }
 
-  async #openShared(path: string): Promise<WatchedPage> {
-    if (!this.#shared) return (this.#shared = await this.#open(path, {}))
-    const { page } = this.#shared
-    await gotoWithFeed(page, path)
-    return this.#shared
+  async #close(): Promise<void> {
+    const closed = this.#visitor
+    this.#visitor = undefined
+    this.#caller = undefined
+    await closed?.page.context().close()
   }
 
-  async #close(watched: WatchedPage): Promise<void> {
-    if (watched === this.#shared) this.#shared = undefined
-    await watched.page.context().close()
+  async #signIn(page: Page, as: Partial<NewToken>): Promise<void> {
+    const caller = JSON.stringify(as)
+    if (caller === this.#caller) return
+    await this.#signOut(page)
+    await createSession(page, await this.dashboard.token(as))
+    this.#caller = caller
+  }
+
+  async #signOut(page: Page): Promise<void> {
+    this.#caller = undefined
+    if (page.url() === 'about:blank') return
+    await page.evaluate('localStorage.clear()')
+    await page.goto('about:blank')
+    await page.context().clearCookies()
   }
 }
+
+/**
+ * Runs in a page before its scripts. The page waits for two seconds before it reads again what the
+ * feed says is outdated, and reads an open plan every five seconds.
+ */
+const shortenWaits = `{
+  const { setTimeout: waitFor, setInterval: repeat } = window
+  window.setTimeout = (run, ms, ...args) => waitFor(run, ms === 2000 ? 200 : ms, ...args)
+  window.setInterval = (run, ms, ...args) => repeat(run, ms === 5000 ? 500 : ms, ...args)
+}`
 
 /** Opens a bench before the tests of a block, and closes it after them. */
 export function benchForTests(
   open: OpenStore = openSqlite,
   options: QueueOptions = {},
   more: Partial<ServerOptions> = {},
+  context: BrowserContextOptions = {},
 ): DashboardBench {
-  const bench = new DashboardBench()
+  return benchOn(() => openDashboard(open, { alerts: false, ...options }, more), context)
+}
+
+/** Like `benchForTests`, on a dashboard that `open` opens. */
+export function benchOn<T extends TestDashboard>(
+  open: () => Promise<T>,
+  context: BrowserContextOptions = {},
+): DashboardBench<T> {
+  const bench = new DashboardBench<T>(context)
   beforeAll(async () => {
     bench.browser = await launchBrowser()
-    bench.dashboard = await openDashboard(open, { alerts: false, ...options }, more)
+    bench.dashboard = await open()
   })
   afterAll(async () => {
     await bench.browser?.close()

@@ -1,13 +1,17 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { atDepth } from '../depth.ts'
 import { openDashboard, type TestDashboard } from './a-dashboard.ts'
 import { launchBrowser, openSignedIn, type WatchedPage } from './browser.ts'
 import { hostileStrings } from './hostile-strings.ts'
 import { waitUntilLoaded } from './sample-pages.ts'
 
 /** Letters whose pages are opened: each has all strings somewhere, and others as its names. */
-const opened = 8
+const opened = atDepth(4, 8)
 const spread = Math.floor(hostileStrings.length / opened)
+
+/** Every so many strings are part of the address of a page. */
+const inAddress = atDepth(50, 20)
 
 let browser: Browser
 let dashboard: TestDashboard
@@ -23,7 +27,10 @@ beforeAll(async () => {
   })
   ids = await captureAll(dashboard)
   await annotate(dashboard, ids)
-  visitor = await openSignedIn(browser, dashboard, '/', { as: { name: worst } })
+  visitor = await openSignedIn(browser, dashboard, '/', {
+    as: { name: worst },
+    reducedMotion: 'reduce',
+  })
 }, 120_000)
 afterAll(async () => {
   await browser?.close()
@@ -137,7 +144,7 @@ describe('hostile text', () => {
     await page.getByRole('menuitem', { name: 'Save this list as a view' }).waitFor()
     await checkHarmless(visitor)
     await page.keyboard.press('Escape')
-    for (const text of hostileStrings.filter((_, index) => index % 20 === 0)) {
+    for (const text of hostileStrings.filter((_, index) => index % inAddress === 0)) {
       const value = encodeURIComponent(text)
       await visit(`/letters?queue=${value}&tenant=${value}&tag=${value}&text=${value}`)
     }
@@ -201,7 +208,7 @@ describe('hostile text', () => {
   })
 
   it('is only text in an address', async () => {
-    for (const text of hostileStrings.filter((_, index) => index % 25 === 0)) {
+    for (const text of hostileStrings.filter((_, index) => index % inAddress === 0)) {
       await visitor.page.goto(`/letters/${encodeURIComponent(text)}`)
       await visitor.page.getByRole('main').waitFor()
       await checkHarmless(visitor)

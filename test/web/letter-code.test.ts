@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import type { LetterView } from '../../src/api/index.ts'
 import { quoteShell, toCurl, toTest } from '../../web/src/format/letter-code.ts'
+import { runSync } from '../processes.ts'
 
 const hostile = [
   `'; rm -rf / #`,
@@ -51,7 +51,7 @@ async function runTest(code: string): Promise<unknown> {
 /** The arguments that a shell passes on. `curl` is a function that prints them. */
 function argumentsOf(command: string): string[] {
   const script = `curl() { printf '%s\\0' "$@"; }\nREDRIVE_TOKEN=token\n${command}`
-  return execFileSync('sh', ['-c', script], { encoding: 'utf8' }).split('\0').slice(0, -1)
+  return runSync('sh', ['-c', script]).split('\0').slice(0, -1)
 }
 
 describe('toTest', () => {

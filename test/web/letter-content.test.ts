@@ -12,9 +12,8 @@ const stack = [
 ].join('\n')
 
 describe.each(dashboardStores)('the page of a letter, on %s', (_, open) => {
-  const bench = benchForTests(open, {
-    queues: { guarded: { redact: { paths: ['payload.card'] } } },
-  })
+  const queues = { guarded: { redact: { paths: ['payload.card'] } } }
+  const bench = benchForTests(open, { queues }, {}, withClipboard)
 
   describe('its payload', () => {
     const payload = { order: 1, note: 'straße', lines: Array.from({ length: 120 }, (_, at) => at) }
@@ -49,19 +48,15 @@ describe.each(dashboardStores)('the page of a letter, on %s', (_, open) => {
 
     it('is downloaded and copied as a whole', async () => {
       const { id } = await bench.capture({ queue: 'views', json: payload })
-      await bench.visit(
-        `/letters/${id}`,
-        async (page) => {
-          const started = page.waitForEvent('download')
-          await page.getByRole('button', { name: 'Download' }).click()
-          const download = await started
-          expect(download.suggestedFilename()).toBe(`letter-${id}.json`)
-          expect(JSON.parse(await readFile(await download.path(), 'utf8'))).toEqual(payload)
-          await page.getByRole('button', { name: 'Copy', exact: true }).click()
-          await expect.poll(() => readClipboard(page)).toBe(JSON.stringify(payload, null, 2))
-        },
-        withClipboard,
-      )
+      await bench.visit(`/letters/${id}`, async (page) => {
+        const started = page.waitForEvent('download')
+        await page.getByRole('button', { name: 'Download' }).click()
+        const download = await started
+        expect(download.suggestedFilename()).toBe(`letter-${id}.json`)
+        expect(JSON.parse(await readFile(await download.path(), 'utf8'))).toEqual(payload)
+        await page.getByRole('button', { name: 'Copy', exact: true }).click()
+        await expect.poll(() => readClipboard(page)).toBe(JSON.stringify(payload, null, 2))
+      })
     })
 
     it('that is not text has bytes only, and cannot be edited as text', async () => {
@@ -101,18 +96,14 @@ describe.each(dashboardStores)('the page of a letter, on %s', (_, open) => {
     it('unfolds the frames of libraries, and copies the stack', async () => {
       const error = { name: 'TypeError', message: 'no lines', stack }
       const { id } = await bench.capture({ queue: 'stack', error })
-      await bench.visit(
-        `/letters/${id}`,
-        async (page) => {
-          await page.getByText('at chargeCard').waitFor()
-          expect(await page.getByText('at run').count()).toBe(0)
-          await page.getByRole('button', { name: '2 library frames' }).click()
-          await page.getByText('at run').waitFor()
-          await page.getByRole('button', { name: 'Copy stack' }).click()
-          await expect.poll(() => readClipboard(page)).toBe(stack)
-        },
-        withClipboard,
-      )
+      await bench.visit(`/letters/${id}`, async (page) => {
+        await page.getByText('at chargeCard').waitFor()
+        expect(await page.getByText('at run').count()).toBe(0)
+        await page.getByRole('button', { name: '2 library frames' }).click()
+        await page.getByText('at run').waitFor()
+        await page.getByRole('button', { name: 'Copy stack' }).click()
+        await expect.poll(() => readClipboard(page)).toBe(stack)
+      })
     })
 
     it('shows the whole of a long message', async () => {
@@ -127,20 +118,16 @@ describe.each(dashboardStores)('the page of a letter, on %s', (_, open) => {
 
     it('is copied as a test, as a command that captures it again, and as its id', async () => {
       const { id } = await bench.capture({ queue: 'copies', json: { order: "it's 42" } })
-      await bench.visit(
-        `/letters/${id}`,
-        async (page) => {
-          await chooseItem(page, 'More actions', 'Copy as test')
-          await expect.poll(() => readClipboard(page)).toContain(`payload of letter ${id}`)
-          await chooseItem(page, 'More actions', 'Copy as curl')
-          await expect
-            .poll(() => readClipboard(page))
-            .toContain(`curl '${bench.dashboard.url}/api/capture'`)
-          await page.getByRole('button', { name: `Copy ${id}` }).click()
-          await expect.poll(() => readClipboard(page)).toBe(id)
-        },
-        withClipboard,
-      )
+      await bench.visit(`/letters/${id}`, async (page) => {
+        await chooseItem(page, 'More actions', 'Copy as test')
+        await expect.poll(() => readClipboard(page)).toContain(`payload of letter ${id}`)
+        await chooseItem(page, 'More actions', 'Copy as curl')
+        await expect
+          .poll(() => readClipboard(page))
+          .toContain(`curl '${bench.dashboard.url}/api/capture'`)
+        await page.getByRole('button', { name: `Copy ${id}` }).click()
+        await expect.poll(() => readClipboard(page)).toBe(id)
+      })
     })
 
     it('leads to the letters beside it in the list, also by keys', async () => {

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import type { InputOf } from '../../src/api/endpoints.ts'
-import { benchForTests, chooseItem } from './dashboard-bench.ts'
+import { benchForTests, chooseItem, type DashboardBench } from './dashboard-bench.ts'
 import { dashboardStores } from './dashboard-stores.ts'
 
 type Filter = InputOf<'listLetters'>
@@ -27,8 +27,14 @@ async function removeChip(page: Page, condition: string): Promise<void> {
   await page.getByRole('button', { name: `Remove the filter ${condition}` }).click()
 }
 
-describe.each(dashboardStores)('the filter of the list of letters, on %s', (_, open) => {
+describe.each(dashboardStores)('the list of letters, on %s', (_, open) => {
   const bench = benchForTests(open)
+  // The first tests filter all letters of the store.
+  describe('its filter', () => testFilter(bench))
+  describe('its look', () => testLook(bench))
+})
+
+function testFilter(bench: DashboardBench): void {
   /** Two letters that differ in everything that a filter asks for. */
   let prepared: Promise<unknown> | undefined
   const prepare = () =>
@@ -152,11 +158,9 @@ describe.each(dashboardStores)('the filter of the list of letters, on %s', (_, o
       await expectFailures(page, ['special', 'plain'])
     })
   })
-})
+}
 
-describe.each(dashboardStores)('the look of the list of letters, on %s', (_, open) => {
-  const bench = benchForTests(open)
-
+function testLook(bench: DashboardBench): void {
   it('is newest or oldest first', async () => {
     await bench.captureAll(['a', 'b'].map((message) => ({ queue: 'order', error: { message } })))
     await bench.visit('/letters?queue=order', async (page) => {
@@ -209,27 +213,23 @@ describe.each(dashboardStores)('the look of the list of letters, on %s', (_, ope
 
   it('has the columns that the reader chooses, also after a reload', async () => {
     await bench.capture({ queue: 'wide', tenant: 'acme', metadata: { region: 'eu-west' } })
-    await bench.visit(
-      '/letters?queue=wide',
-      async (page) => {
-        const column = (name: string) => page.getByRole('columnheader', { name, exact: true })
-        await page.getByRole('button', { name: 'Columns' }).click()
-        await page.getByRole('checkbox', { name: 'Tenant' }).check()
-        await page.getByRole('checkbox', { name: 'Retries' }).uncheck()
-        await page.getByRole('textbox', { name: 'Key of the metadata' }).fill('region')
-        await page.getByRole('button', { name: 'Add', exact: true }).click()
-        await column('region').waitFor()
-        await page.reload()
-        await page.getByRole('gridcell', { name: 'acme' }).waitFor()
-        await page.getByRole('gridcell', { name: 'eu-west' }).waitFor()
-        expect(await column('Retries').count()).toBe(0)
-        await page.getByRole('button', { name: 'Columns' }).click()
-        await page.getByRole('button', { name: 'Show the usual columns' }).click()
-        await column('Retries').waitFor()
-        await column('Tenant').waitFor({ state: 'detached' })
-      },
-      {},
-    )
+    await bench.visit('/letters?queue=wide', async (page) => {
+      const column = (name: string) => page.getByRole('columnheader', { name, exact: true })
+      await page.getByRole('button', { name: 'Columns' }).click()
+      await page.getByRole('checkbox', { name: 'Tenant' }).check()
+      await page.getByRole('checkbox', { name: 'Retries' }).uncheck()
+      await page.getByRole('textbox', { name: 'Key of the metadata' }).fill('region')
+      await page.getByRole('button', { name: 'Add', exact: true }).click()
+      await column('region').waitFor()
+      await page.reload()
+      await page.getByRole('gridcell', { name: 'acme' }).waitFor()
+      await page.getByRole('gridcell', { name: 'eu-west' }).waitFor()
+      expect(await column('Retries').count()).toBe(0)
+      await page.getByRole('button', { name: 'Columns' }).click()
+      await page.getByRole('button', { name: 'Show the usual columns' }).click()
+      await column('Retries').waitFor()
+      await column('Tenant').waitFor({ state: 'detached' })
+    })
   })
 
   it('is kept in a view, which can be renamed, changed and removed', async () => {
@@ -276,4 +276,4 @@ describe.each(dashboardStores)('the look of the list of letters, on %s', (_, ope
       await page.getByRole('link', { name: `Error: failure ${count - 1}` }).waitFor()
     })
   })
-})
+}

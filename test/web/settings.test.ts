@@ -3,13 +3,26 @@ import type { Notification, Target } from '../../src/observers/notify/target.ts'
 import { benchForTests } from './dashboard-bench.ts'
 import { dashboardStores } from './dashboard-stores.ts'
 
-describe.each(dashboardStores)('the settings, on %s', (_, open) => {
-  const bench = benchForTests(open, undefined, {
-    effectiveSettings: [
-      { key: 'store', value: 'sqlite:redrive.db', from: '--store' },
-      { key: 'maxRetries', value: 5, from: 'redrive.yaml' },
-    ],
-  })
+describe.each(dashboardStores)('the pages of settings, queues and alerts, on %s', (_, open) => {
+  const sent: Notification[] = []
+  const target: Target = {
+    kind: 'webhook',
+    send: (notification) => {
+      sent.push(notification)
+      return Promise.resolve({ sent: true, answer: 'answered 200' })
+    },
+  }
+  const notify = { team: target }
+  const bench = benchForTests(
+    open,
+    { notify },
+    {
+      effectiveSettings: [
+        { key: 'store', value: 'sqlite:redrive.db', from: '--store' },
+        { key: 'maxRetries', value: 5, from: 'redrive.yaml' },
+      ],
+    },
+  )
 
   it('find a value and where it comes from', async () => {
     await bench.visit('/settings', async (page) => {
@@ -58,18 +71,6 @@ describe.each(dashboardStores)('the settings, on %s', (_, open) => {
       await page.getByText('No entry matches').waitFor()
     })
   })
-})
-
-describe.each(dashboardStores)('the pages of queues and alerts, on %s', (_, open) => {
-  const sent: Notification[] = []
-  const target: Target = {
-    kind: 'webhook',
-    send: (notification) => {
-      sent.push(notification)
-      return Promise.resolve({ sent: true, answer: 'answered 200' })
-    },
-  }
-  const bench = benchForTests(open, { notify: { team: target } })
 
   it('find a queue by a part of its name', async () => {
     await bench.captureAll([{ queue: 'find-orders' }, { queue: 'find-mails' }])

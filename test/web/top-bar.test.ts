@@ -2,12 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { benchForTests } from './dashboard-bench.ts'
 import { dashboardStores } from './dashboard-stores.ts'
 
-describe.each(dashboardStores)('the top bar, on %s', (_, open) => {
-  const bench = benchForTests(open)
+describe.each(dashboardStores)('the top bar and the overview, on %s', (_, open) => {
+  const bench = benchForTests(open, {}, {}, { timezoneId: 'Asia/Tokyo' })
 
-  it('switches the times of all pages to UTC, and keeps the choice', async () => {
+  it('switch the times of all pages to UTC, and keep the choice', async () => {
     const { id } = await bench.capture({ queue: 'zones' })
-    const options = { timezoneId: 'Asia/Tokyo' }
     await bench.visit(
       `/letters/${id}`,
       async (page) => {
@@ -20,11 +19,12 @@ describe.each(dashboardStores)('the top bar, on %s', (_, open) => {
         await page.reload()
         await page.getByText(inUtc).first().waitFor()
       },
-      options,
+      // The choice is kept in the browser of this person.
+      { name: 'zoe' },
     )
   })
 
-  it('tells whether the server is well', async () => {
+  it('tell whether the server is well', async () => {
     await bench.visit('/letters', async (page) => {
       await page.getByRole('button', { name: 'Server: healthy' }).hover()
       await page.getByText('The server reports no problems.').waitFor()
@@ -32,7 +32,7 @@ describe.each(dashboardStores)('the top bar, on %s', (_, open) => {
     })
   })
 
-  it('finds queues, groups, letters by their id, and words', async () => {
+  it('find queues, groups, letters by their id, and words', async () => {
     const error = { name: 'PaletteError', message: 'nobody expects this' }
     const { id } = await bench.capture({ queue: 'palette-queue', error })
     await bench.visit('/settings', async (page) => {
@@ -53,7 +53,7 @@ describe.each(dashboardStores)('the top bar, on %s', (_, open) => {
     })
   })
 
-  it('leads to every page, and says when there is no such page', async () => {
+  it('lead to every page, and say when there is no such page', async () => {
     await bench.visit('/', async (page) => {
       const navigation = page.getByRole('navigation')
       for (const name of ['Letters', 'Groups', 'Bulk actions', 'Queues', 'Alerts', 'Settings']) {
@@ -67,12 +67,8 @@ describe.each(dashboardStores)('the top bar, on %s', (_, open) => {
       expect(new URL(page.url()).pathname).toBe('/')
     })
   })
-})
 
-describe.each(dashboardStores)('the overview, on %s', (_, open) => {
-  const bench = benchForTests(open)
-
-  it('changes its time range with the address, and leads to causes, queues and letters', async () => {
+  it('keep the time range of the overview in the address, and lead to causes, queues and letters', async () => {
     await bench.capture({ queue: 'overview-queue', error: { message: 'overview failed' } })
     await bench.visit('/', async (page) => {
       await page.getByText('7 days', { exact: true }).click()
