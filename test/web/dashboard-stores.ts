@@ -16,7 +16,7 @@ export const allStores: NamedStore[] = [
 ]
 
 /**
- * The stores that every page and action is tested on. The dashboard knows the API only, which
- * test/server tests on all stores: another store passes a few flows in `npm test`.
+ * The stores that every page and action is tested on. The dashboard knows the API only, and each
+ * store keeps one contract, so that another store passes a few flows in `npm test`.
  */
 export const dashboardStores: NamedStore[] = atDepth(allStores.slice(0, 1), allStores)
