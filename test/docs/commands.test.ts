@@ -15,7 +15,7 @@ import { promisify } from 'node:util'
 import type { Command } from 'commander'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { readProgram } from '../../scripts/docs/cli.ts'
+import { createProgram } from '../../src/cli/run-command.ts'
 import { fromEnvironment } from '../../src/config/environment.ts'
 import type { Source } from '../../src/letter/letter.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
@@ -31,7 +31,7 @@ import {
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const program = await readProgram()
+const program = await createProgram([])
 const commands = readCommands()
 const placeOf = ({ page, line, words }: DocumentedCommand): string =>
   `${page}:${line}: ${words.join(' ')}`
