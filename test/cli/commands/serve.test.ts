@@ -1,4 +1,3 @@
-import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo } from 'node:net'
@@ -8,9 +7,9 @@ import { text as readText } from 'node:stream/consumers'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { createClient } from '../../../src/api/client.ts'
 import { aLetter } from '../../../src/testing/index.ts'
-import { aFolder, aStoreFile, plainEnv, redrive } from '../run-cli.ts'
+import { spawn, type ChildProcess } from '../../processes.ts'
+import { aFolder, aStoreFile, main, plainEnv, redrive } from '../run-cli.ts'
 
-const main = join(import.meta.dirname, '../../../src/cli/main.ts')
 const folder = aFolder()
 
 const children: ChildProcess[] = []
