@@ -14,15 +14,16 @@ export interface BlockResult {
 }
 
 const reader = new URL('reader.ts', import.meta.url).href
-let blocks = 0
 
-process.on('message', async ({ file, folder }: BlockToRun) => {
+async function runBlock({ file, folder }: BlockToRun): Promise<void> {
   process.chdir(folder)
   // New values of the reader for each block: a query makes Node load the module again.
-  await import(`${reader}?block=${++blocks}`)
+  await import(`${reader}?for=${encodeURIComponent(folder)}`)
   await import(pathToFileURL(file).href)
   reply({})
-})
+}
+
+process.on('message', (block: BlockToRun) => void runBlock(block))
 
 /** Also the errors of a block that nothing waits for. The process is then of no use. */
 process.on('uncaughtException', (error) => reply({ error: error.stack ?? String(error) }))
