@@ -1,8 +1,9 @@
-import { Command, type Help } from 'commander'
+import type { Command, Help } from 'commander'
+import { createProgram } from '../../src/cli/run-command.ts'
 
 /** The page of all commands, from the help of the program. */
 export async function cliPage(): Promise<string> {
-  const program = await readProgram()
+  const program = await createProgram([])
   const help = program.createHelp()
   return [
     '# Commands',
@@ -15,20 +16,6 @@ export async function cliPage(): Promise<string> {
     ...optionTable(program, help),
     ...program.commands.flatMap((command) => renderCommand(command, help)),
   ].join('\n')
-}
-
-/**
- * The program of the command line, which parses its arguments as soon as it is imported. Nothing
- * else of this process parses any, so that the method stays replaced.
- */
-export async function readProgram(): Promise<Command> {
-  const read = Promise.withResolvers<Command>()
-  Command.prototype.parseAsync = async function (this: Command) {
-    read.resolve(this)
-    return this
-  }
-  await import('../../src/cli/main.ts')
-  return read.promise
 }
 
 function renderCommand(command: Command, help: Help): string[] {

@@ -5,6 +5,7 @@ import type { QueueAccess } from './queue-access.ts'
 import { formatCount } from './print.ts'
 import { createProgressLine, type Progress } from './progress-line.ts'
 import { stopOnSignal, stoppedExit } from './stop-on-signal.ts'
+import { terminal } from './terminal.ts'
 
 /** How often the progress of an action is read. */
 const everyMs = 100
@@ -23,7 +24,7 @@ export async function followAction(
   start: () => Promise<BulkAction>,
   until: Until,
 ): Promise<BulkAction> {
-  const line = createProgressLine(process.stderr, clock)
+  const line = createProgressLine(terminal.stderr, clock)
   const { signal, end } = stopOnSignal()
   try {
     dlq.start()
@@ -47,10 +48,10 @@ function isUnderway({ state, progress }: BulkAction, until: Until): boolean {
 
 async function pauseAction(dlq: QueueAccess, { id }: BulkAction): Promise<BulkAction> {
   const paused = await dlq.pause(id)
-  process.stderr.write(
+  terminal.stderr.write(
     `Paused after ${formatCount(paused.count - paused.progress.pending, 'letter')}. Continue with: redrive bulk resume ${id}\n`,
   )
-  process.exitCode = stoppedExit
+  terminal.exitCode = stoppedExit
   return paused
 }
 

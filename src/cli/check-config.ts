@@ -8,12 +8,13 @@ import type { Setting } from '../config/settings.ts'
 import { errorTable } from '../errors.ts'
 import { hideSecrets, type ConfigOptions, type GlobalOptions } from './open.ts'
 import { formatCount, printDocument, escapeLine, lineWidth, paint, formatTable } from './print.ts'
+import { terminal } from './terminal.ts'
 
 /** The configuration sources of a command with these flags. */
 export function sourcesOf({ config, set = [], store }: ConfigOptions): ConfigSources {
   return {
     ...(config === undefined ? {} : { file: config }),
-    env: process.env,
+    env: terminal.env,
     flags: { set, ...(store === undefined ? {} : { store }) },
     read: readTextFile,
   }
@@ -25,10 +26,10 @@ export function checkConfig(options: ConfigOptions): void {
   if ('config' in examined) return printConfig(examined.config, options)
   if (!options.json) throw invalidConfig(examined.problems)
   printDocument(options, { ok: false, problems: examined.problems })
-  process.stderr.write(
+  terminal.stderr.write(
     `${examined.problems.map((one) => escapeLine(formatProblem(one))).join('\n')}\n`,
   )
-  process.exitCode = errorTable.INVALID_CONFIG.exit
+  terminal.exitCode = errorTable.INVALID_CONFIG.exit
 }
 
 /** Keys with URLs, which may contain a password or a token. */
@@ -70,7 +71,7 @@ function printConfig({ settings, file, handlers }: Config, options: ConfigOption
     lineWidth(),
   )
   const verdict = `The configuration is valid: ${formatCount(handlers.size, 'handler')}.`
-  process.stdout.write(`${rows.join('\n')}\n${paint('green', verdict)}\n`)
+  terminal.stdout.write(`${rows.join('\n')}\n${paint('green', verdict)}\n`)
 }
 
 /** An origin in the configuration file, without the folder. */

@@ -4,6 +4,7 @@ import { filterActionNames } from '../letter/bulk-action.ts'
 import { categories, priorities, states } from '../letter/letter.ts'
 import { orders } from '../letter/query.ts'
 import { withLetters, type GlobalOptions } from './open.ts'
+import { terminal } from './terminal.ts'
 
 type Complete = (value: string, description: string) => void
 
@@ -60,7 +61,7 @@ export async function addCompletion(program: Command, args: readonly string[]): 
   setArgument('api', 'endpoint', endpoints)
   program.hook('preAction', (_, action) => {
     if (action.name() === 'completion' && action.args[0] === 'bash')
-      process.stdout.write(wordsForBash)
+      terminal.stdout.write(wordsForBash)
   })
 }
 

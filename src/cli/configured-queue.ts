@@ -12,6 +12,7 @@ import type { Handler } from '../redelivery/run.ts'
 import { handlerOf } from '../targets/handlers.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 import { readVersion } from './version.ts'
+import { terminal } from './terminal.ts'
 
 export interface ConfiguredQueue {
   dlq: DeadLetterQueue
@@ -23,10 +24,10 @@ export interface ConfiguredQueue {
 
 /** A logger that writes JSON lines to stdout. */
 export function createLogger(level: 'info' | 'error' | 'silent' = 'info'): Logger {
-  return pino(
-    { level, base: { pid: process.pid }, messageKey: 'message' },
-    pino.destination({ fd: 1, sync: true }),
-  )
+  const { stdout, pid } = terminal
+  // A stream without a file is written as it is.
+  const output = stdout.fd === undefined ? stdout : pino.destination({ fd: stdout.fd, sync: true })
+  return pino({ level, base: { pid }, messageKey: 'message' }, output)
 }
 
 /** The metrics of this process, and the options of a queue that feed them. */
@@ -107,11 +108,11 @@ export function waitForSignal(abortAll: () => void): Promise<NodeJS.Signals> {
     const end = (signal: NodeJS.Signals): void => {
       if (isStopping) {
         abortAll()
-        process.exit(stoppedExit)
+        terminal.exit(stoppedExit)
       }
       isStopping = true
       resolve(signal)
     }
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end)
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) terminal.on(signal, end)
   })
 }

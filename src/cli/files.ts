@@ -14,6 +14,7 @@ import {
 import { dirname } from 'node:path'
 import { RedriveError } from '../errors.ts'
 import { stoppedExit, stopOnSignal } from './stop-on-signal.ts'
+import { terminal } from './terminal.ts'
 
 /**
  * The path to replace: the target of a link, so that the link stays. Only regular files may be
@@ -60,7 +61,7 @@ export async function replaceFile(
   // Cleaned up at once on a signal: the old file is complete, and the store may be slow to answer.
   stopping.signal.addEventListener('abort', () => {
     rmSync(draft, { force: true })
-    process.exit(stoppedExit)
+    terminal.exit(stoppedExit)
   })
   try {
     const descriptor = openSync(draft, 'wx', 0o600)

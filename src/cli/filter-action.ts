@@ -14,6 +14,7 @@ import type { OpenedQueue } from './open.ts'
 import { readPages } from './pages.ts'
 import { formatCount, toJson } from './print.ts'
 import { userName } from './user-name.ts'
+import { terminal } from './terminal.ts'
 
 /** Plans a bulk action, asks for confirmation, and runs it in this process. */
 export async function actOnFilter(
@@ -26,18 +27,18 @@ export async function actOnFilter(
   const { dlq, letters } = opened
   const filter = { ...given, state: legalStates(action, given) }
   if ((await letters.find({ ...filter, limit: 1 })).items.length === 0)
-    return void (options.json || process.stdout.write('No letter matches.\n'))
+    return void (options.json || terminal.stdout.write('No letter matches.\n'))
   const plan = await dlq.plan(name, filter, { by: options.by ?? userName(), ...planOptions })
   if (!options.yes && !(await confirmPlan(opened, plan)))
-    return void process.stdout.write('Nothing was changed.\n')
+    return void terminal.stdout.write('Nothing was changed.\n')
   const done = await followAction(opened, () => dlq.run(plan.id, plan.by), until)
   if (options.json) await printResults(opened, done)
-  else process.stdout.write(formatSummary(action, done, until))
+  else terminal.stdout.write(formatSummary(action, done, until))
   const { failed, skipped } = done.progress
-  if (failed + skipped > 0 || done.state === 'stopped') process.exitCode ??= 1
+  if (failed + skipped > 0 || done.state === 'stopped') terminal.exitCode ??= 1
   if (options.json) return
   const note = await action.finalNote?.(opened, new Set(Object.keys(done.queues)))
-  if (note !== undefined) process.stdout.write(`${note}\n`)
+  if (note !== undefined) terminal.stdout.write(`${note}\n`)
 }
 
 /** A plan that is not confirmed is cancelled. */
@@ -76,7 +77,7 @@ async function printResults({ dlq, letters }: OpenedQueue, { id }: BulkAction): 
     const found = new Map(items.map((letter) => [letter.id, letter]))
     for (const result of results) {
       const { queue, state } = found.get(result.id) ?? {}
-      process.stdout.write(`${toJson({ ...toLine(result), queue, state })}\n`)
+      terminal.stdout.write(`${toJson({ ...toLine(result), queue, state })}\n`)
     }
   }
 }

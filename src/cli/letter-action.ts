@@ -19,6 +19,7 @@ import { readPages } from './pages.ts'
 import { createProgressLine } from './progress-line.ts'
 import { userName } from './user-name.ts'
 import { formatCount, toJson, escapeLine, paint } from './print.ts'
+import { terminal } from './terminal.ts'
 
 export function addLetterAction(program: Command, action: LetterAction): Command {
   const command = program
@@ -66,13 +67,13 @@ async function runAction(
   const selected = filtered
     ? await selectLetters(action, opened, filter, options)
     : await resolveIds(opened, ids)
-  if (!selected) return void process.stdout.write('Nothing was changed.\n')
+  if (!selected) return void terminal.stdout.write('Nothing was changed.\n')
   const outcomes = await applyAction(action, opened, selected, options)
   printOutcomes(action, outcomes, filtered, options)
   const queues = new Set(outcomes.flatMap((outcome) => ('queue' in outcome ? [outcome.queue] : [])))
   const note =
     options.json || queues.size === 0 ? undefined : await action.finalNote?.(opened, queues)
-  if (note !== undefined) process.stdout.write(`${note}\n`)
+  if (note !== undefined) terminal.stdout.write(`${note}\n`)
 }
 
 async function resolveIds({ letters }: OpenedQueue, args: string[]): Promise<string[]> {
@@ -130,7 +131,7 @@ async function applyAction(
 ): Promise<Outcome[]> {
   const by = options.by ?? userName()
   const outcomes: Outcome[] = []
-  const line = createProgressLine(process.stderr, clock)
+  const line = createProgressLine(terminal.stderr, clock)
   for (let start = 0; start < ids.length; start += batchSize) {
     const batch = ids.slice(start, start + batchSize)
     const run = async (id: string): Promise<Outcome> =>
@@ -160,22 +161,22 @@ function printOutcomes(
 ): void {
   const failed = outcomes.filter((outcome) => 'error' in outcome)
   if (options.json)
-    for (const outcome of outcomes) process.stdout.write(`${toJson(toJsonOutcome(outcome))}\n`)
+    for (const outcome of outcomes) terminal.stdout.write(`${toJson(toJsonOutcome(outcome))}\n`)
   else {
     if (filtered || outcomes.length > maxPrintedErrors)
-      process.stdout.write(formatOutcomes(action, outcomes))
+      terminal.stdout.write(formatOutcomes(action, outcomes))
     else
       for (const outcome of outcomes)
         if ('queue' in outcome)
-          process.stdout.write(
+          terminal.stdout.write(
             `${outcome.id}  ${escapeLine(outcome.queue)}  ${paint('green', describeOutcome(action, outcome))}\n`,
           )
     for (const { error } of failed.slice(0, maxPrintedErrors))
-      process.stderr.write(formatError(explainError(error)))
+      terminal.stderr.write(formatError(explainError(error)))
     if (failed.length > maxPrintedErrors)
-      process.stderr.write(`… ${failed.length} failed in total\n`)
+      terminal.stderr.write(`… ${failed.length} failed in total\n`)
   }
-  if (failed.length > 0) process.exitCode = explainError(failed[0]!.error).exit
+  if (failed.length > 0) terminal.exitCode = explainError(failed[0]!.error).exit
 }
 
 /** One line per kind of outcome. */

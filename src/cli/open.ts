@@ -14,6 +14,7 @@ import type { LetterQuery } from '../letter/query.ts'
 import type { Store } from '../store.ts'
 import { sqliteFileOf } from '../backends/url.ts'
 import { userName } from './user-name.ts'
+import { terminal } from './terminal.ts'
 
 /** Options that every command takes. */
 export interface GlobalOptions extends TargetOptions {
@@ -54,7 +55,7 @@ const defaultStore = 'sqlite:redrive.db'
 async function resolveStore({
   store,
 }: GlobalOptions): Promise<Pick<Opened, 'url' | 'configProblems'>> {
-  const url = store ?? process.env['REDRIVE_STORE']
+  const url = store ?? terminal.env['REDRIVE_STORE']
   // An empty value is almost certainly an unset variable; the default store could be the wrong one.
   if (url === '')
     throw new RedriveError(
@@ -62,7 +63,7 @@ async function resolveStore({
       `${store === undefined ? 'REDRIVE_STORE' : '--store'} is empty: name a store such as sqlite:redrive.db, or remove it`,
     )
   if (url !== undefined) return { url, configProblems: [] }
-  const isConfigured = ['REDRIVE_CONFIG', 'REDRIVE_STORE_FILE'].some((name) => name in process.env)
+  const isConfigured = ['REDRIVE_CONFIG', 'REDRIVE_STORE_FILE'].some((name) => name in terminal.env)
   if (!isConfigured && !existsSync('redrive.yaml')) return { url: defaultStore, configProblems: [] }
   const [{ examineConfig }, { invalidConfig, formatProblem }, { readTextFile }] = await Promise.all(
     [
@@ -71,7 +72,7 @@ async function resolveStore({
       import('../config/read-file.ts'),
     ],
   )
-  const examined = examineConfig({ env: process.env, read: readTextFile })
+  const examined = examineConfig({ env: terminal.env, read: readTextFile })
   if ('config' in examined) return { url: examined.config.store, configProblems: [] }
   if (examined.store === undefined) throw invalidConfig(examined.problems)
   return { url: examined.store, configProblems: examined.problems.map(formatProblem) }
@@ -215,7 +216,7 @@ type Keys = NonNullable<QueueOptions['encryption']>
 
 /** The keys of the configuration. Undefined: it has none. */
 async function readKeys(): Promise<Keys | undefined> {
-  const isConfigured = Object.keys(process.env).some((name) =>
+  const isConfigured = Object.keys(terminal.env).some((name) =>
     /^REDRIVE_(CONFIG$|ENCRYPTION)/.test(name),
   )
   if (!isConfigured && !existsSync('redrive.yaml')) return undefined
@@ -224,7 +225,7 @@ async function readKeys(): Promise<Keys | undefined> {
     import('../config/problems.ts'),
     import('../config/read-file.ts'),
   ])
-  const examined = examineConfig({ env: process.env, read: readTextFile })
+  const examined = examineConfig({ env: terminal.env, read: readTextFile })
   if ('config' in examined) return examined.config.options.encryption
   // Other problems concern workers. Without its keys, a command would show every letter as corrupt.
   const problems = examined.problems.filter(({ key }) => key.startsWith('encryption'))

@@ -1,11 +1,12 @@
 import { styleText } from 'node:util'
 import { escapeHidden } from '../letter/payload-view.ts'
+import { terminal } from './terminal.ts'
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 
 /** Colours on a terminal, otherwise plain text. */
 export function paint(style: Style | undefined, text: string): string {
-  if (style === undefined || !hasColours(process.stdout, process.env)) return text
+  if (style === undefined || !hasColours(terminal.stdout, terminal.env)) return text
   return styleText(style, text, { validateStream: false })
 }
 
@@ -15,15 +16,15 @@ export function paint(style: Style | undefined, text: string): string {
  * a name that it does not know, although the terminal shows them.
  */
 export function hasColours(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
-  const { FORCE_COLOR: force, NO_COLOR: none, TERM: terminal } = env
+  const { FORCE_COLOR: force, NO_COLOR: none, TERM: kind } = env
   if (force !== undefined) return force !== '0' && force !== 'false'
-  return stream.isTTY === true && !none && terminal !== 'dumb'
+  return stream.isTTY === true && !none && kind !== 'dumb'
 }
 
 /** Maximum width of a line: that of the terminal, otherwise COLUMNS, otherwise 80. */
 export function lineWidth(): number {
-  const columns = Number.parseInt(process.env['COLUMNS'] ?? '', 10)
-  return Math.max(20, process.stdout.columns || (columns > 0 ? columns : 80))
+  const columns = Number.parseInt(terminal.env['COLUMNS'] ?? '', 10)
+  return Math.max(20, terminal.stdout.columns || (columns > 0 ? columns : 80))
 }
 
 /** Colour and cursor sequences of terminals, which error messages often contain. */
@@ -57,12 +58,12 @@ export function toJson(value: unknown, indent?: number): string {
 
 /** Prints a document: indented, or on one line with --jsonl. */
 export function printDocument({ jsonl }: { jsonl?: boolean }, value: unknown): void {
-  process.stdout.write(`${toJson(value, jsonl ? undefined : 2)}\n`)
+  terminal.stdout.write(`${toJson(value, jsonl ? undefined : 2)}\n`)
 }
 
 /** Prints a value as one line of JSON, or the text. */
 export function printEither({ json }: { json?: boolean }, value: unknown, text: string): void {
-  process.stdout.write(json ? `${toJson(value)}\n` : text)
+  terminal.stdout.write(json ? `${toJson(value)}\n` : text)
 }
 
 /** Prints rows as lines of JSON or as a table. `none` says that there are no rows. */
@@ -72,9 +73,9 @@ export function printRows<Row>(
   columns: readonly Column<Row>[],
   none: string,
 ): void {
-  if (json) for (const row of rows) process.stdout.write(`${toJson(row)}\n`)
-  else if (rows.length === 0) process.stdout.write(`${none}\n`)
-  else process.stdout.write(`${formatTable(columns, rows, lineWidth()).join('\n')}\n`)
+  if (json) for (const row of rows) terminal.stdout.write(`${toJson(row)}\n`)
+  else if (rows.length === 0) terminal.stdout.write(`${none}\n`)
+  else terminal.stdout.write(`${formatTable(columns, rows, lineWidth()).join('\n')}\n`)
 }
 
 const graphemes = new Intl.Segmenter()

@@ -1,4 +1,5 @@
 import type { WriteStream } from 'node:tty'
+import { terminal } from './terminal.ts'
 
 /** A live view that uses the whole terminal. */
 export interface Screen {
@@ -30,7 +31,7 @@ class TerminalScreen implements Screen {
   constructor(stream: WriteStream) {
     this.#stream = stream
     stream.write(enter)
-    process.once('exit', this.#close)
+    terminal.once('exit', this.#close)
   }
 
   /** Overwrites the screen without clearing it, in one write, and only if something changed. */
@@ -47,7 +48,7 @@ class TerminalScreen implements Screen {
   close(): void {
     if (!this.#open) return
     this.#open = false
-    process.removeListener('exit', this.#close)
+    terminal.removeListener('exit', this.#close)
     this.#stream.write(leave)
   }
 }

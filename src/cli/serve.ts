@@ -34,6 +34,7 @@ import { openPipeline } from './open-pipeline.ts'
 import { refuseServer } from './remote/server.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 import { readVersion } from './version.ts'
+import { terminal } from './terminal.ts'
 
 export interface ServeOptions extends ConfigOptions {
   host?: string
@@ -62,8 +63,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     options.port === undefined ? (settings.port ?? defaultPort) : readPort(options.port, '--port')
   // On a terminal, a line for every event would scroll the address and the token away. The demo
   // fails on purpose, so that its failures are not logged there.
-  const logger = createLogger(process.stdout.isTTY ? 'error' : 'info')
-  const events = process.stdout.isTTY && options.demo ? createLogger('silent') : logger
+  const logger = createLogger(terminal.stdout.isTTY ? 'error' : 'info')
+  const events = terminal.stdout.isTTY && options.demo ? createLogger('silent') : logger
   const extra = options.demo ? demoOptions(systemClock) : { redeliver: config.handlers.size > 0 }
   const pipeline = await pipelineOf(options)
   if (options.demo) await writeHistory(config.store, systemClock.now())
@@ -108,14 +109,14 @@ export async function serve(options: ServeOptions): Promise<void> {
     announce({ logger, url, page, token, store: config.store })
     const signal = await firstSignal
     logger.info({ signal }, 'server is stopping: waiting for requests and running handlers')
-    if (process.stdout.isTTY) process.stdout.write('\nStopping …\n')
+    if (terminal.stdout.isTTY) terminal.stdout.write('\nStopping …\n')
     stopping.abort()
     // Until the delay is over, requests may still need the pipeline.
     const closed = sleep(systemClock, stopDelayMs).then(() =>
       Promise.all([closeServer(app, systemClock), pipeline?.close()]),
     )
     await Promise.all([closed, dlq.stop(), running])
-    if (signal === 'SIGINT') process.exitCode = stoppedExit
+    if (signal === 'SIGINT') terminal.exitCode = stoppedExit
     logger.info('server stopped')
   } finally {
     await close()
@@ -218,10 +219,10 @@ function announce({
   token: string | undefined
   store: string
 }): void {
-  if (!process.stdout.isTTY) logger.info({ url, store: hideSecrets(store) }, 'server started')
-  else process.stdout.write(`\nRedrive serves ${hideSecrets(store)}\n`)
-  if (token === undefined && !process.stdout.isTTY) return
-  process.stderr.write(
+  if (!terminal.stdout.isTTY) logger.info({ url, store: hideSecrets(store) }, 'server started')
+  else terminal.stdout.write(`\nRedrive serves ${hideSecrets(store)}\n`)
+  if (token === undefined && !terminal.stdout.isTTY) return
+  terminal.stderr.write(
     [
       '',
       `  Open:   ${page}`,

@@ -1,4 +1,5 @@
 /** The exit code of shells for an interrupted program. */
+import { terminal } from './terminal.ts'
 export const stoppedExit = 130
 
 /** The first signal stops a long operation between two batches; the second ends the process. */
@@ -9,10 +10,10 @@ export function stopOnSignal(): { signal: AbortSignal; end: () => void } {
     controller.abort()
   }
   const end = (): void => {
-    process.removeListener('SIGINT', stop)
-    process.removeListener('SIGTERM', stop)
+    terminal.removeListener('SIGINT', stop)
+    terminal.removeListener('SIGTERM', stop)
   }
-  process.once('SIGINT', stop)
-  process.once('SIGTERM', stop)
+  terminal.once('SIGINT', stop)
+  terminal.once('SIGTERM', stop)
   return { signal: controller.signal, end }
 }

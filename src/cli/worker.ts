@@ -14,6 +14,7 @@ import { hideSecrets, type ConfigOptions } from './open.ts'
 import { refuseServer } from './remote/server.ts'
 import { stoppedExit } from './stop-on-signal.ts'
 import { readVersion } from './version.ts'
+import { terminal } from './terminal.ts'
 
 export interface WorkerOptions extends ConfigOptions {
   metricsPort?: string
@@ -28,7 +29,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   const config = loadConfig(sourcesOf(options))
   const disabledBy = findDisablingSetting(config)
   if (disabledBy === undefined) return run(requireHandlers(config), port, metricsHost)
-  process.stdout.write(`${disabledBy}: nothing to do\n`)
+  terminal.stdout.write(`${disabledBy}: nothing to do\n`)
 }
 
 /** The setting that disables redelivery, if any. */
@@ -77,7 +78,7 @@ async function run(
     logger.info({ store: hideSecrets(config.store), queues, ...served }, 'worker started')
     const signal = await firstSignal
     logger.info({ signal }, 'worker is stopping: waiting for running handlers')
-    if (signal === 'SIGINT') process.exitCode = stoppedExit
+    if (signal === 'SIGINT') terminal.exitCode = stoppedExit
   } finally {
     await server?.close()
     await close()

@@ -59,6 +59,12 @@ export interface TokensOptions {
   clock: Clock
 }
 
+/** Random, and not an option for the command line, which takes it as an argument. */
+function createId(): string {
+  const id = createSecret(9)
+  return id.startsWith('-') ? createId() : id
+}
+
 /**
  * API tokens: `rdr_ID_SECRET`. The store has only the SHA-256 of the secret, which is random and
  * long, so that nobody can guess it from the hash.
@@ -80,7 +86,7 @@ export class Tokens {
   async create(input: NewToken): Promise<TokenWithSecret> {
     const { store, clock } = this.#options
     checkNewToken(input, clock.now())
-    const id = createSecret(9)
+    const id = createId()
     const secret = createSecret(32)
     const info = { ...input, id, createdAt: toTimestamp(clock.now()) }
     const stored: StoredToken = { ...info, sha256: hashOf(secret) }

@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { decodePayload, encodePayload, viewPayload } from '../../src/index.ts'
@@ -10,6 +8,7 @@ import { immediate } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { refused, timedOut } from '../a-queue.ts'
 import { hostileBytes, hostileErrors, hostileValues } from '../letter/hostile.ts'
+import { aFolder } from '../folders.ts'
 
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
@@ -56,17 +55,13 @@ function nested(depth: number): { [key: string]: Json } {
 const toJson = (value: Json): string => JSON.stringify(value)
 
 describe.each(['memory', 'sqlite'])('capture on %s', (kind) => {
-  let folder: string
+  const folder = aFolder('redrive-bad')
   let dlq: DeadLetterQueue
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'redrive-bad-'))
     const url = kind === 'memory' ? 'memory:' : `sqlite:${join(folder, 'letters.db')}`
     dlq = await DeadLetterQueue.open(url, { maxPayloadBytes: 64 * 1024 ** 2 })
   })
-  afterAll(async () => {
-    await dlq.close()
-    rmSync(folder, { recursive: true, force: true })
-  })
+  afterAll(() => dlq.close())
 
   /** Reads the letter by get, find, export and import: it must be the same each time. */
   async function expectUnchanged(kept: DeadLetter): Promise<DeadLetter> {

@@ -1,13 +1,10 @@
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { run } from '../processes.ts'
 import type { Mailbox, Message } from '../../src/mailbox.ts'
 import { RedriveError, type ErrorCode } from '../../src/errors.ts'
 import { openMailbox } from '../../src/connect/mailbox.ts'
 import { mailboxKinds, type MailboxEnvironment } from '../faults/mailbox-kinds.ts'
-
-const run = promisify(execFile)
 
 /** Expects a RedriveError with this code and without secrets. Resolves with its message. */
 async function expectRefusal(act: Promise<unknown>, code: ErrorCode | RegExp): Promise<string> {

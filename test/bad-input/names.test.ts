@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { pipelineCapture } from '../../src/pipeline/dead/capture.ts'
 import { examineConfig } from '../../src/config/load.ts'
 import {
@@ -23,12 +21,12 @@ import { graphsOf } from '../../src/pipeline/graph/graph.ts'
 import { toPublishOptions } from '../../src/taps/rabbitmq-letter.ts'
 import { aQueue, refused } from '../a-queue.ts'
 import { redrive } from '../cli/run-cli.ts'
+import { aFolder } from '../folders.ts'
 import { aLoop } from '../loops/a-loop.ts'
 import { aForeignLetter } from '../taps/a-foreign-letter.ts'
 import { hostileNames } from './hostile-names.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'redrive-names-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = aFolder('redrive-names')
 
 /** An object with this name as an own key. */
 const under = <T>(name: string, value: T): Record<string, T> => Object.fromEntries([[name, value]])

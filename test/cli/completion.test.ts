@@ -1,13 +1,11 @@
-import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { aLetter } from '../../src/testing/a-letter.ts'
-import { aFolder, aStoreFile, plainEnv, redrive } from './run-cli.ts'
+import { run } from '../processes.ts'
+import { aFolder, aStoreFile, main, plainEnv, redriveProcess } from './run-cli.ts'
 
 const folder = aFolder()
-const main = join(import.meta.dirname, '../../src/cli/main.ts')
 
 /** Calls the completion function as bash does, without the package bash-completion. */
 const pressTab = `
@@ -17,10 +15,11 @@ COMP_LINE="$LINE" COMP_POINT=\${#LINE}
 eval "$(complete -p redrive | sed -E 's/.*-F ([^ ]+).*/\\1/')" 2> /dev/null
 printf '%s\\n' "\${COMPREPLY[@]}"`
 
+const script = join(folder, 'completion.bash')
+beforeAll(async () => writeFileSync(script, (await redriveProcess(['completion', 'bash'])).out))
+
 async function completeInBash(line: string, store: string): Promise<string[]> {
-  const script = join(folder, 'completion.bash')
-  writeFileSync(script, (await redrive(['completion', 'bash'])).out)
-  const { stdout } = await promisify(execFile)('bash', ['--noprofile', '--norc', '-c', pressTab], {
+  const { stdout } = await run('bash', ['--noprofile', '--norc', '-c', pressTab], {
     env: {
       ...plainEnv,
       NODE: process.execPath,
@@ -56,14 +55,14 @@ describe('completion', () => {
   })
 
   it('completes nothing if the store cannot be read', async () => {
-    const { out, err, exit } = await redrive(['complete', '--', 'list', '--queue', ''], {
+    const { out, err, exit } = await redriveProcess(['complete', '--', 'list', '--queue', ''], {
       env: { REDRIVE_STORE: 'sqlite:nowhere.db' },
     })
     expect({ out: out.trim(), err, exit }).toEqual({ out: ':4', err: '', exit: 0 })
   })
 
-  it.each(['bash', 'zsh', 'fish'])('prints a script for %s', async (shell) => {
-    const { out, err, exit } = await redrive(['completion', shell])
+  it.each(['zsh', 'fish'])('prints a script for %s', async (shell) => {
+    const { out, err, exit } = await redriveProcess(['completion', shell])
     expect({ err, exit }).toEqual({ err: '', exit: 0 })
     expect(out).toContain('redrive complete --')
   })

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,10 +8,10 @@ import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
-import { aFolder, aStoreFile, plainEnv, redrive } from './run-cli.ts'
+import { spawn } from '../processes.ts'
+import { aFolder, aStoreFile, main, plainEnv, redrive } from './run-cli.ts'
 
 const folder = aFolder()
-const main = join(import.meta.dirname, '../../src/cli/main.ts')
 
 async function aStore() {
   const letters = [

@@ -1,15 +1,13 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { formatAsTest } from '../../src/cli/letter-as-test.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
 import { encodePayload } from '../../src/letter/payload.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
+import { run } from '../processes.ts'
 import { aFolder, aStoreFile, hostileText, redrive } from './run-cli.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -48,23 +46,19 @@ export { payload, headers, message, failure, handle }`
 }
 
 const wellFormed = hostile.toWellFormed()
+const folder = aFolder()
 
 describe('formatAsTest', () => {
   it('prints a file that vitest runs', { timeout: 120_000 }, async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'redrive-'))
-    try {
-      await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
-      const file = formatAsTest(letterWith({ [hostile]: [hostile] }))
-      await writeFile(join(folder, 'letter.test.ts'), file)
-      const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-      const report = join(folder, 'report.json')
-      const args = [vitest, 'run', '--root', folder, '--reporter=json', `--outputFile=${report}`]
-      await promisify(execFile)(process.execPath, args, { cwd: folder })
-      const result: unknown = JSON.parse(await readFile(report, 'utf8'))
-      expect(result).toMatchObject({ numPassedTests: 1, numFailedTests: 0 })
-    } finally {
-      await rm(folder, { recursive: true, force: true })
-    }
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+    const file = formatAsTest(letterWith({ [hostile]: [hostile] }))
+    writeFileSync(join(folder, 'letter.test.ts'), file)
+    const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+    const report = join(folder, 'report.json')
+    const args = [vitest, 'run', '--root', folder, '--reporter=json', `--outputFile=${report}`]
+    await run(process.execPath, args, { cwd: folder })
+    const result: unknown = JSON.parse(readFileSync(report, 'utf8'))
+    expect(result).toMatchObject({ numPassedTests: 1, numFailedTests: 0 })
   })
 
   it('keeps payload, headers and failure, whatever they contain', async () => {
@@ -135,8 +129,6 @@ describe('formatAsTest', () => {
 })
 
 describe('redrive show --as-test', () => {
-  const folder = aFolder()
-
   it('prints the file of one letter', async () => {
     const letter = aLetter({ payload: encodePayload({ note: hostileText }) })
     const store = await aStoreFile(folder, [letter, aLetter()])

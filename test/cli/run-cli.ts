@@ -1,32 +1,20 @@
-import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, expect } from 'vitest'
+import { expect } from 'vitest'
 import { systemClock } from '../../src/clock/clock.ts'
 import type { DeadLetter } from '../../src/letter/letter.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
+import { aFolder as createFolder } from '../folders.ts'
+import { spawn } from '../processes.ts'
+import { main, plainEnv, type Ran, type RunOptions } from './in-process.ts'
 
-const main = join(import.meta.dirname, '../../src/cli/main.ts')
-
-export interface Ran {
-  out: string
-  err: string
-  exit: number | null
-}
-
-const { FORCE_COLOR: _force, COLUMNS: _columns, REDRIVE_STORE: _store, ...inherited } = process.env
-
-/** The environment without terminal settings. */
-export const plainEnv: NodeJS.ProcessEnv = { ...inherited, NO_COLOR: '1' }
+export { main, plainEnv, redrive, startRedrive, type Ran, type Started } from './in-process.ts'
 
 /** Runs the CLI as its own process. */
-export async function redrive(
+export async function redriveProcess(
   args: readonly string[],
-  options: { env?: NodeJS.ProcessEnv; cwd?: string; input?: string } = {},
+  { env = {}, cwd, input = '' }: Omit<RunOptions, 'node'> = {},
 ): Promise<Ran> {
-  const { env = {}, cwd, input = '' } = options
   const child = spawn(process.execPath, [main, ...args], {
     env: { ...plainEnv, ...env },
     ...(cwd ? { cwd } : {}),
@@ -39,9 +27,7 @@ export async function redrive(
 
 /** A folder that is removed after the tests of the file. */
 export function aFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'redrive-cli-'))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
+  return createFolder('redrive-cli')
 }
 
 /** Creates a store file with these letters and returns its URL. */

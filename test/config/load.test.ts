@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock/clock.ts'
@@ -11,6 +10,7 @@ import { readOptions } from '../../src/options/options.ts'
 import { exponential, fixed, linear } from '../../src/policy/backoff.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { badFiles } from './bad-files.ts'
+import { aFolder } from '../folders.ts'
 
 interface Given {
   files?: Record<string, string>
@@ -364,20 +364,17 @@ notify:
 })
 
 describe('an embedding application', () => {
+  const folder = aFolder('redrive-config')
+
   it('opens a queue with the result of loadConfig', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'redrive-config-'))
-    try {
-      const file = join(folder, 'app.yaml')
-      writeFileSync(file, 'store: "memory:"\nmaxRetries: 7\n')
-      const { store, options } = publicLoadConfig({ file, env: { REDRIVE_MAX_ITEMS: '5' } })
-      const dlq = await DeadLetterQueue.open(store, options)
-      const refused = Object.assign(new Error('no'), { code: 'ECONNREFUSED' })
-      expect(await dlq.enqueue({ type: 'x' }, refused)).toMatchObject({ maxRetries: 7 })
-      expect((await dlq.stats()).maxItems).toBe(5)
-      await dlq.close()
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    const file = join(folder, 'app.yaml')
+    writeFileSync(file, 'store: "memory:"\nmaxRetries: 7\n')
+    const { store, options } = publicLoadConfig({ file, env: { REDRIVE_MAX_ITEMS: '5' } })
+    const dlq = await DeadLetterQueue.open(store, options)
+    const refused = Object.assign(new Error('no'), { code: 'ECONNREFUSED' })
+    expect(await dlq.enqueue({ type: 'x' }, refused)).toMatchObject({ maxRetries: 7 })
+    expect((await dlq.stats()).maxItems).toBe(5)
+    await dlq.close()
   })
 
   it('gets an error with the name of an unknown key', () => {

@@ -1,26 +1,15 @@
-import { execFile } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { Command } from 'commander'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { readProgram } from '../../scripts/docs/cli.ts'
+import { createProgram } from '../../src/cli/run-command.ts'
 import { fromEnvironment } from '../../src/config/environment.ts'
 import type { Source } from '../../src/letter/letter.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../src/testing/index.ts'
-import { plainEnv } from '../cli/run-cli.ts'
+import { redrive } from '../cli/run-cli.ts'
+import { aFolder } from '../folders.ts'
 import {
   readCommands,
   readExamples,
@@ -29,9 +18,8 @@ import {
   type DocumentedCommand,
 } from './commands.ts'
 
-const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const program = await readProgram()
+const program = await createProgram([])
 const commands = readCommands()
 const placeOf = ({ page, line, words }: DocumentedCommand): string =>
   `${page}:${line}: ${words.join(' ')}`
@@ -186,8 +174,7 @@ const notRun: readonly (readonly [RegExp, string])[] = [
 ]
 
 describe('commands on a store', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'redrive-commands-'))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = aFolder('redrive-commands')
 
   const onStore = commands
     .filter(({ words, inText }) => words[0] === 'redrive' && !inText)
@@ -215,24 +202,19 @@ describe('commands on a store', () => {
     await store.close()
   })
 
-  it.concurrent.for([...new Set(onStore.map(({ page }) => page))])(
-    'run in order: %s',
-    { timeout: 300_000 },
-    async (page, { expect }) => {
-      const cwd = join(folder, page.replaceAll('/', '-'))
-      for (const name of ['.redrive', 'new', 'deploy'])
-        mkdirSync(join(cwd, name), { recursive: true })
-      for (const name of ['redrive.db', 'letters.db', 'restored.db', '.redrive/demo.db'])
-        cpSync(join(folder, 'redrive.db'), join(cwd, name))
-      writeFileSync(join(cwd, 'deploy/redrive.yaml'), 'store: sqlite:redrive.db\n')
-      for (const command of onStore.filter((one) => one.page === page)) {
-        const words = command.words.slice(1).map((word) => word.replace('/mnt/new/', 'new/'))
-        const env = { ...plainEnv, USER: 'mia' }
-        const ran = run(process.execPath, [join(root, 'dist/cli/main.js'), ...words], { cwd, env })
-        await expect(ran, placeOf(command)).resolves.toBeDefined()
-      }
-    },
-  )
+  it.each([...new Set(onStore.map(({ page }) => page))])('run in order: %s', async (page) => {
+    const cwd = join(folder, page.replaceAll('/', '-'))
+    for (const name of ['.redrive', 'new', 'deploy'])
+      mkdirSync(join(cwd, name), { recursive: true })
+    for (const name of ['redrive.db', 'letters.db', 'restored.db', '.redrive/demo.db'])
+      cpSync(join(folder, 'redrive.db'), join(cwd, name))
+    writeFileSync(join(cwd, 'deploy/redrive.yaml'), 'store: sqlite:redrive.db\n')
+    for (const command of onStore.filter((one) => one.page === page)) {
+      const words = command.words.slice(1).map((word) => word.replace('/mnt/new/', 'new/'))
+      const { exit, err } = await redrive(words, { cwd, env: { USER: 'mia' } })
+      expect({ exit, err }, placeOf(command)).toMatchObject({ exit: 0 })
+    }
+  })
 
   it('are run, or have a reason not to that is in use', () => {
     const lines = commands.map(({ words }) => words.join(' '))

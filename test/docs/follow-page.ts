@@ -1,9 +1,9 @@
 // Follows a page of the documentation as a reader does, in a folder of its own: saves each program
 // under the name in its first line, runs each command, and compares what is printed with the page.
-import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { spawn, type ChildProcess } from '../processes.ts'
 
 interface Step {
   language: string

@@ -1,15 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, symlinkSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
-import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { plainEnv } from '../cli/run-cli.ts'
+import { aFolder } from '../folders.ts'
 import { followPage } from './follow-page.ts'
 
 const root = join(import.meta.dirname, '../..')
-const folder = mkdtempSync(join(tmpdir(), 'redrive-getting-started-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = aFolder('redrive-getting-started')
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')

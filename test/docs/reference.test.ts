@@ -1,11 +1,9 @@
-import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { reasons } from '../../src/letter/letter.ts'
+import { run } from '../processes.ts'
 
-const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 
 describe('docs/concepts/states.md', () => {

@@ -1,9 +1,6 @@
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
-
-const run = promisify(execFile)
+import { run } from '../processes.ts'
 
 async function linesOf(example: string): Promise<string[]> {
   const path = join(import.meta.dirname, '../../examples', example)

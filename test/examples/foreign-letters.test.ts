@@ -1,29 +1,24 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
+import { aFolder } from '../folders.ts'
+import { run } from '../processes.ts'
 import { backend, freshName } from '../servers/servers.ts'
 
-const run = promisify(execFile)
+const cwd = aFolder('redrive-example')
+
 const root = join(import.meta.dirname, '../..')
 const example = join(root, 'examples/foreign-letters.ts')
 const { url, missing } = backend('rabbitmq')
 
 it.skipIf(missing)('an order in a RabbitMQ dead letter queue is edited and returned', async () => {
-  const cwd = await mkdtemp(join(tmpdir(), 'redrive-example-'))
-  try {
-    const { stdout } = await run(process.execPath, [example, url, freshName()], { cwd })
-    expect(stdout.trim().split('\n')).toEqual([
-      'an order for -42 of acme: rejected',
-      'orders has a letter: parked, rejected',
-      'an order for 42 of acme: charged',
-      'the letter is resolved',
-    ])
-  } finally {
-    await rm(cwd, { recursive: true, force: true })
-  }
+  const { stdout } = await run(process.execPath, [example, url, freshName()], { cwd })
+  expect(stdout.trim().split('\n')).toEqual([
+    'an order for -42 of acme: rejected',
+    'orders has a letter: parked, rejected',
+    'an order for 42 of acme: charged',
+    'the letter is resolved',
+  ])
 })
 
 it('the guide shows the code of the example', async () => {

@@ -1,13 +1,13 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
+import { aFolder } from '../folders.ts'
+import { run } from '../processes.ts'
 import { escapeName } from '../../src/backends/kafka/topics.ts'
 import { backend, freshName } from '../servers/servers.ts'
 
-const run = promisify(execFile)
+const cwd = aFolder('redrive-example')
+
 const root = join(import.meta.dirname, '../..')
 const example = join(root, 'examples/pipeline.ts')
 const { url, missing } = backend('kafka')
@@ -16,19 +16,14 @@ it.skipIf(missing)(
   'a document that failed while its module was unreachable is returned and indexed',
   { timeout: 60_000 },
   async () => {
-    const cwd = await mkdtemp(join(tmpdir(), 'redrive-example-'))
-    try {
-      const cluster = freshName().replaceAll('_', '-')
-      expect(escapeName(cluster, 100)).toBe(cluster)
-      const { stdout } = await run(process.execPath, [example, url, cluster], { cwd })
-      expect(stdout.trim().split('\n')).toEqual([
-        'after 3 calls parser has a letter: CONNECTION_REFUSED',
-        'report-7 is indexed: ["nothing","is","lost"]',
-        'the letter is resolved',
-      ])
-    } finally {
-      await rm(cwd, { recursive: true, force: true })
-    }
+    const cluster = freshName().replaceAll('_', '-')
+    expect(escapeName(cluster, 100)).toBe(cluster)
+    const { stdout } = await run(process.execPath, [example, url, cluster], { cwd })
+    expect(stdout.trim().split('\n')).toEqual([
+      'after 3 calls parser has a letter: CONNECTION_REFUSED',
+      'report-7 is indexed: ["nothing","is","lost"]',
+      'the letter is resolved',
+    ])
   },
 )
 

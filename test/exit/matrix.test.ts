@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { errorTable } from '../../src/errors.ts'
+import { aFolder } from '../folders.ts'
+import { spawn } from '../processes.ts'
 import { cells, noCells, type Cell } from './cells.ts'
 import type { Report, Request } from './program.ts'
 import { missing, prepareServers, type TestServers } from './servers.ts'
@@ -37,6 +38,7 @@ interface ExitResult {
   signal: NodeJS.Signals | null
 }
 
+const folder = aFolder('redrive-exit')
 let servers: TestServers
 /** One promise per started process, resolved at its exit: limits the number of processes. */
 const running: Promise<unknown>[] = []
@@ -86,10 +88,26 @@ async function exitOf(cell: Cell): Promise<ExitResult> {
   return ended.signal === null ? ended : run([script, JSON.stringify([requestOf(cell)])])
 }
 
+const cliScript = join(import.meta.dirname, 'cli-program.ts')
+const main = join(import.meta.dirname, '../../src/cli/main.ts')
+const storeCells = cells.filter(({ open }) => open === 'store')
+
+/** The CLI on all refused stores of one driver, likewise in one process. */
+const cliGroups = new Map<string, Promise<ExitResult>>()
+async function cliExitOf(cell: Cell): Promise<ExitResult> {
+  const { out, exit, signal } = await cliGroups.get(cell.driver)!
+  if (signal !== null || exit !== 0) return run([main, 'list', '--store', cell.url(servers)])
+  const ours = storeCells.filter((one) => one.driver === cell.driver && isHere(one))
+  const line = out.split('\n')[ours.indexOf(cell)]!
+  return { ...(JSON.parse(line) as Omit<ExitResult, 'signal'>), signal }
+}
+
 beforeAll(async () => {
-  servers = await prepareServers()
+  servers = await prepareServers(folder)
   for (const [name, all] of Map.groupBy(cells.filter(isHere), (one) => `${one.driver} ${one.open}`))
     groups.set(name, run([script, JSON.stringify(all.map(requestOf))]))
+  for (const [driver, all] of Map.groupBy(storeCells.filter(isHere), (one) => one.driver))
+    cliGroups.set(driver, run([cliScript, JSON.stringify(all.map(({ url }) => url(servers)))]))
 }, timeout)
 afterAll(() => servers?.clear(), timeout)
 
@@ -123,12 +141,10 @@ describe('a program whose open is refused exits by itself', { concurrent: true, 
 })
 
 describe('the CLI on a refused store exits by itself', { concurrent: true, timeout }, () => {
-  const main = join(import.meta.dirname, '../../src/cli/main.ts')
-
-  it.for(cells.filter(({ open }) => open === 'store'))(title, async (cell, { skip }) => {
+  it.for(storeCells)(title, async (cell, { skip }) => {
     if (!isHere(cell)) skip(missing[cell.needs!])
     const { code, says } = cell.cli ?? cell
-    const { out, err, exit, signal } = await run([main, 'list', '--store', cell.url(servers)])
+    const { out, err, exit, signal } = await cliExitOf(cell)
     expect({ signal, exit }, err).toEqual({ signal: null, exit: errorTable[code].exit })
     expect(out).toBe('')
     expect(err).toMatch(/^[^\n]+\n$/)

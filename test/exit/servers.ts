@@ -1,10 +1,9 @@
 // The servers and files that refuse the opens of the exit matrix: servers with passwords and unsafe
 // settings, files and schemas of a newer Redrive.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import amqplib from 'amqplib'
@@ -68,9 +67,8 @@ export interface TestServers {
   clear: () => Promise<void>
 }
 
-export async function prepareServers(): Promise<TestServers> {
-  const folder = mkdtempSync(join(tmpdir(), 'redrive-exit-'))
-  const closing: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })]
+export async function prepareServers(folder: string): Promise<TestServers> {
+  const closing: (() => unknown)[] = []
   const given = <T>(lacks: string | undefined, make: () => Promise<T>): Promise<T | undefined> =>
     lacks === undefined ? make() : Promise.resolve(undefined)
   const [postgres, redis, strictNats, bareNats, sqs, gate, otherServer] = await Promise.all([

@@ -1,10 +1,10 @@
 // What a newcomer does first in a clone: `npm start`, then the address that it prints.
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import type { Browser, Page } from 'playwright-core'
 import { createClient } from '../../src/api/client.ts'
 import { launchBrowser, openPage } from '../web/browser.ts'
+import { spawn } from '../processes.ts'
 
 /** What the server prints for people. */
 interface Printed {

@@ -1,10 +1,8 @@
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { run } from '../processes.ts'
 import manifest from '../../package.json' with { type: 'json' }
 
-const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 
 describe('the package', () => {

@@ -2,23 +2,20 @@
 // dashboard. Then packs the clone, and installs the tarball in empty projects outside of it: runs
 // the code blocks of README.md on the oldest supported Node versions and on the newest, and follows
 // docs/getting-started.md.
-import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { readBlocks } from '../docs/blocks.ts'
 import { followPage } from '../docs/follow-page.ts'
 import { takeFirstLook } from './first-look.ts'
+import { runSync, trySync } from '../processes.ts'
 
 const root = join(import.meta.dirname, '../..')
 const nodeVersions = ['22.23.3', '24.15.0', '24']
 
 const folder = mkdtempSync(join(tmpdir(), 'redrive-newcomer-'))
 const npm = (cwd: string, ...args: string[]): string =>
-  execFileSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], {
-    cwd,
-    encoding: 'utf8',
-  }).trim()
+  runSync('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error'], { cwd }).trim()
 
 /** Appended to a block, which would otherwise run until it is interrupted. */
 const end = '\nawait dlq.close()\nprocess.exit(0)\n'
@@ -52,8 +49,8 @@ function runReadme(tarball: string, version: string): void {
   npm(project, 'install', `node@${version}`)
   npm(project, 'install', tarball)
   const node = join(project, 'node_modules/node/bin/node')
-  const is = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()
-  const run = (...args: string[]) => spawnSync(node, args, { cwd: project, encoding: 'utf8' })
+  const is = runSync(node, ['--version']).trim()
+  const run = (...args: string[]) => trySync(node, args, { cwd: project })
   for (const block of readBlocks('ts').filter(({ page }) => page === 'README.md')) {
     const file = join(project, `readme-${block.number}.ts`)
     writeFileSync(file, block.code + end)
@@ -68,7 +65,7 @@ function runReadme(tarball: string, version: string): void {
 
 try {
   const clone = join(folder, 'clone')
-  execFileSync('git', ['clone', '--quiet', '--depth=1', `file://${root}`, clone])
+  runSync('git', ['clone', '--quiet', '--depth=1', `file://${root}`, clone])
   await step('npm start shows a live dashboard, in which a letter is retried', () =>
     takeFirstLook(clone, hangs()),
   )

@@ -18,6 +18,7 @@ import {
 import { findServer } from '../remote/server.ts'
 import { userName } from '../user-name.ts'
 import { addConfigOptions } from './config.ts'
+import { terminal } from '../terminal.ts'
 
 interface ListOptions extends GlobalOptions {
   limit: string
@@ -114,7 +115,7 @@ async function testTarget(name: string, options: ConfigOptions): Promise<void> {
   const { sent, kind, answer } = result
   const text = `${escapeLine(name)} (${kind}): ${sent ? 'sent' : 'not sent'}, ${escapeLine(answer)}\n`
   printEither(options, result, text)
-  if (!sent) process.exitCode = 1
+  if (!sent) terminal.exitCode = 1
 }
 
 async function testConfiguredTarget(name: string, options: ConfigOptions): Promise<TargetTest> {

@@ -6,6 +6,7 @@ import type { GlobalOptions } from '../open.ts'
 import { toJson } from '../print.ts'
 import { findServer } from '../remote/server.ts'
 import { stopOnSignal, stoppedExit } from '../stop-on-signal.ts'
+import { terminal } from '../terminal.ts'
 
 const examples = `
 Examples:
@@ -50,10 +51,10 @@ async function callEndpoint(name: string, input: object, options: GlobalOptions)
     if (!(Symbol.asyncIterator in response)) print(await response, options)
     else
       for await (const value of response)
-        if (!process.stdout.write(`${toJson(value)}\n`)) await once(process.stdout, 'drain')
+        if (!terminal.stdout.write(`${toJson(value)}\n`)) await once(terminal.stdout, 'drain')
   } catch (error) {
     if (!signal.aborted) throw error
-    process.exitCode = stoppedExit
+    terminal.exitCode = stoppedExit
   } finally {
     end()
   }
@@ -61,7 +62,7 @@ async function callEndpoint(name: string, input: object, options: GlobalOptions)
 
 function print(value: unknown, { jsonl }: GlobalOptions): void {
   const text = typeof value === 'string' ? value : `${toJson(value, jsonl ? undefined : 2)}\n`
-  process.stdout.write(text)
+  terminal.stdout.write(text)
 }
 
 function readFields(fields: readonly string[]): object {

@@ -24,6 +24,7 @@ import {
   type Style,
 } from '../print.ts'
 import { userName } from '../user-name.ts'
+import { terminal } from '../terminal.ts'
 
 interface ListOptions extends GlobalOptions {
   actor?: string
@@ -73,7 +74,7 @@ export function addAudit(program: Command): void {
     .action((_, self: Command) =>
       withQueue(self.optsWithGlobals<GlobalOptions>(), async ({ dlq }) => {
         for await (const line of dlq.exportAudit())
-          if (!process.stdout.write(line)) await once(process.stdout, 'drain')
+          if (!terminal.stdout.write(line)) await once(terminal.stdout, 'drain')
       }),
     )
   audit
@@ -120,9 +121,10 @@ function addList(audit: Command): void {
           ...(until === undefined ? {} : { until: readPastTime('--until', until, clock.now()) }),
           ...(cursor === undefined ? {} : { cursor }),
         })
-        if (options.json) for (const entry of page.items) process.stdout.write(`${toJson(entry)}\n`)
-        else process.stdout.write(formatEntries(page.items))
-        if (page.cursor !== undefined) process.stderr.write(`--cursor ${page.cursor}\n`)
+        if (options.json)
+          for (const entry of page.items) terminal.stdout.write(`${toJson(entry)}\n`)
+        else terminal.stdout.write(formatEntries(page.items))
+        if (page.cursor !== undefined) terminal.stderr.write(`--cursor ${page.cursor}\n`)
       })
     })
 }
@@ -138,7 +140,7 @@ function addVerify(audit: Command): void {
       return withQueue(options, async ({ dlq }) => {
         const report = await dlq.verifyAudit(expected)
         printEither(options, report, formatReport(report))
-        if (!report.ok) process.exitCode = 1
+        if (!report.ok) terminal.exitCode = 1
       })
     })
 }

@@ -29,6 +29,7 @@ import { escapeLine, formatTable, lineWidth, printEither, toJson } from '../prin
 import { userName } from '../user-name.ts'
 import { addConfigOptions } from './config.ts'
 import { replayOptions } from './replay.ts'
+import { terminal } from '../terminal.ts'
 
 const examples = `
 Examples:
@@ -203,13 +204,13 @@ async function undoEdit(
   const editId = await resolveAction(dlq, given)
   const plan = await dlq.planUndo(editId, readLimitOptions(options, clock.now()))
   if (plan.approval) return printEither(options, plan, formatPlan(plan))
-  if (!options.json) process.stdout.write(formatPlanned(plan))
+  if (!options.json) terminal.stdout.write(formatPlanned(plan))
   if (!options.yes && !(await confirmPlan(opened, plan)))
-    return void process.stdout.write('Nothing was changed.\n')
+    return void terminal.stdout.write('Nothing was changed.\n')
   const done = await followAction(opened, () => dlq.run(plan.id), 'finished')
   printEither(options, done, formatDone(done))
   const { failed, skipped } = done.progress
-  if (failed + skipped > 0 || done.state === 'stopped') process.exitCode ??= 1
+  if (failed + skipped > 0 || done.state === 'stopped') terminal.exitCode ??= 1
 }
 
 function addRun(
@@ -228,7 +229,7 @@ function addRun(
         const begin = (): Promise<BulkAction> => start(opened.dlq, id)
         const done = options.detach ? await begin() : await followAction(opened, begin, 'finished')
         printEither(options, done, formatDone(done))
-        if (done.state === 'stopped' || done.progress.failed > 0) process.exitCode ??= 1
+        if (done.state === 'stopped' || done.progress.failed > 0) terminal.exitCode ??= 1
       })
     })
 }
@@ -278,9 +279,9 @@ function addList(bulk: Command): void {
       const options = self.optsWithGlobals<GlobalOptions & { limit: string }>()
       return withQueue(options, async ({ dlq, clock }) => {
         const actions = await dlq.bulkActions(readLimit(options.limit))
-        if (options.json) for (const action of actions) process.stdout.write(`${toJson(action)}\n`)
-        else if (actions.length === 0) process.stdout.write('No bulk actions.\n')
-        else process.stdout.write(formatActions(actions, clock.now()))
+        if (options.json) for (const action of actions) terminal.stdout.write(`${toJson(action)}\n`)
+        else if (actions.length === 0) terminal.stdout.write('No bulk actions.\n')
+        else terminal.stdout.write(formatActions(actions, clock.now()))
       })
     })
 }
@@ -304,9 +305,9 @@ function addResults(bulk: Command): void {
       return withQueue(options, async ({ dlq }) => {
         const id = await resolveAction(dlq, given)
         const { items, cursor } = await dlq.results(id, readResultsQuery(options))
-        if (options.json) for (const item of items) process.stdout.write(`${toJson(item)}\n`)
-        else process.stdout.write(formatResults(items))
-        if (cursor !== undefined) process.stderr.write(`--cursor ${cursor}\n`)
+        if (options.json) for (const item of items) terminal.stdout.write(`${toJson(item)}\n`)
+        else terminal.stdout.write(formatResults(items))
+        if (cursor !== undefined) terminal.stderr.write(`--cursor ${cursor}\n`)
       })
     })
 }

@@ -17,6 +17,7 @@ import { refuseServer } from '../remote/server.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 import { listLiveWorkers } from '../../redelivery/live-workers.ts'
+import { terminal } from '../terminal.ts'
 
 const examples = `
 Examples:
@@ -80,7 +81,9 @@ async function runCopy(source: Opened, target: Opened, options: CopyCommandOptio
   if (!options.verifyOnly) for (const opened of [source, target]) await checkIdle(opened)
   const names = { from: nameOf(source.url), to: nameOf(target.url) }
   const { copyStore } = await import('../../transfer/copy/copy.ts')
-  const progressOutput = options.json ? undefined : createProgressLine(process.stderr, source.clock)
+  const progressOutput = options.json
+    ? undefined
+    : createProgressLine(terminal.stderr, source.clock)
   const stopping = stopOnSignal()
   try {
     const report = await copyStore(source.store, target.store, {
@@ -93,8 +96,8 @@ async function runCopy(source: Opened, target: Opened, options: CopyCommandOptio
     })
     progressOutput?.close()
     if (options.json) printDocument(options, { ...names, ...report })
-    else process.stdout.write(`${formatSummary(names, report, lineWidth()).join('\n')}\n`)
-    if (!report.ok) process.exitCode = report.verdict ? 1 : stoppedExit
+    else terminal.stdout.write(`${formatSummary(names, report, lineWidth()).join('\n')}\n`)
+    if (!report.ok) terminal.exitCode = report.verdict ? 1 : stoppedExit
   } finally {
     stopping.end()
     progressOutput?.close()

@@ -14,6 +14,7 @@ import {
   type Style,
 } from '../print.ts'
 import { listLiveWorkers } from '../../redelivery/live-workers.ts'
+import { terminal } from '../terminal.ts'
 
 const examples = `
 Examples:
@@ -73,7 +74,7 @@ async function runDoctor(opened: Opened, options: DoctorOptions): Promise<void> 
   if (options.json)
     printDocument(options, { ok: problems === 0, store: hideSecrets(opened.url), findings })
   else printFindings(hideSecrets(opened.url), findings, problems)
-  if (problems > 0) process.exitCode = 1
+  if (problems > 0) terminal.exitCode = 1
 }
 
 const marks: Record<Finding['kind'], [mark: string, style: Style]> = {
@@ -90,7 +91,7 @@ function printFindings(url: string, findings: readonly Finding[], problems: numb
   })
   const verdict =
     problems === 0 ? 'The store is healthy.' : `${formatCount(problems, 'problem')} found.`
-  process.stdout.write(`${escapeLine(url)}\n${lines.join('\n')}\n${verdict}\n`)
+  terminal.stdout.write(`${escapeLine(url)}\n${lines.join('\n')}\n${verdict}\n`)
 }
 
 const storeFix =

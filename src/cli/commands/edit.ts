@@ -15,6 +15,7 @@ import { printEither } from '../print.ts'
 import { userName } from '../user-name.ts'
 import { addConfigOptions } from './config.ts'
 import { ruleOptions } from './replay.ts'
+import { terminal } from '../terminal.ts'
 
 interface EditOptions extends ConfigOptions {
   by?: string
@@ -83,19 +84,19 @@ async function editLetter(
   const payload = readPayload(text, contentType)
   const { diffPayloads } = await import('../../letter/payload-diff.ts')
   const diff = diffPayloads(letter.payload, { bytes: Buffer.from(payload), contentType })
-  if (isSame(diff)) return void process.stdout.write('Nothing was changed.\n')
-  if (!options.json) process.stdout.write(formatDiff(diff))
+  if (isSame(diff)) return void terminal.stdout.write('Nothing was changed.\n')
+  if (!options.json) terminal.stdout.write(formatDiff(diff))
   const reason = options.reason ?? (await ask('Reason: ', '--reason'))
   if (!options.yes && !isYes(await ask('Save this edit? [y/N] ', '--yes')))
-    return void process.stdout.write('Nothing was changed.\n')
+    return void terminal.stdout.write('Nothing was changed.\n')
   const by = options.by ?? userName()
   printDone(options, await dlq.edit(id, { payload, contentType, reason, by }), 'edited')
 }
 
 /** Lets a person edit the payload in $EDITOR. */
 function openEditor({ id, payload }: DeadLetter): string {
-  const editor = process.env['VISUAL'] || process.env['EDITOR']
-  if (!editor || !process.stdin.isTTY)
+  const editor = terminal.env['VISUAL'] || terminal.env['EDITOR']
+  if (!editor || !terminal.stdin.isTTY)
     throw new RedriveError(
       'INVALID_INPUT',
       'edit needs a terminal and the variable EDITOR: set it, or give the new payload with --file',

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { withQueue, type GlobalOptions } from '../open.ts'
 import { formatCount, printEither } from '../print.ts'
 import { userName } from '../user-name.ts'
+import { terminal } from '../terminal.ts'
 
 const examples = `
 Examples:
@@ -26,7 +27,7 @@ export function addErase(program: Command): void {
         const { letters, skipped } = erasure
         const rest = skipped > 0 ? `, ${skipped} skipped: run the command again` : ''
         printEither(options, erasure, `${formatCount(letters, 'letter')} erased${rest}.\n`)
-        if (skipped > 0) process.exitCode = 1
+        if (skipped > 0) terminal.exitCode = 1
       })
     })
 }

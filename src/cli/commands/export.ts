@@ -15,6 +15,7 @@ import { formatCount, toJson } from '../print.ts'
 import { findServer, type Server } from '../remote/server.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
+import { terminal } from '../terminal.ts'
 
 const examples = `
 Examples:
@@ -152,9 +153,9 @@ async function exportLetters(
   const filter = { ...given, state: given.state ?? [...states] }
   if (file === undefined) {
     const { damaged } = await writeLines(source, filter, options, async (line) => {
-      if (!process.stdout.write(line)) await once(process.stdout, 'drain')
+      if (!terminal.stdout.write(line)) await once(terminal.stdout, 'drain')
     })
-    if (damaged > 0) process.exitCode = 1
+    if (damaged > 0) terminal.exitCode = 1
     return
   }
   const target = resolveTarget(file)
@@ -172,8 +173,8 @@ async function exportLetters(
       part.finish()
       return reportExport(file, written, options)
     }
-    process.stderr.write('Stopped. Continue with the same command and --resume.\n')
-    process.exitCode = stoppedExit
+    terminal.stderr.write('Stopped. Continue with the same command and --resume.\n')
+    terminal.exitCode = stoppedExit
   } finally {
     stopping.end()
     part.close()
@@ -192,12 +193,12 @@ function reportExport(
 ): void {
   const warning =
     damaged > 0 ? `${formatCount(damaged, 'letter')} damaged: see redrive list.\n` : ''
-  process.stdout.write(
+  terminal.stdout.write(
     json
       ? `${toJson({ file, letters, damaged })}\n`
       : `${formatCount(letters, 'letter')} written to ${file}.\n${warning}`,
   )
-  if (damaged > 0) process.exitCode = 1
+  if (damaged > 0) terminal.exitCode = 1
 }
 
 /** Where the unfinished export of this file ends. Undefined if it has not begun. */
@@ -229,7 +230,7 @@ async function writeLines(
   if (position?.isFinished) return written
   const of = (await source.count(filter)) ?? 0
   const isLong = !json && of > 1000
-  const progress = isLong ? createProgressLine(process.stderr, systemClock) : undefined
+  const progress = isLong ? createProgressLine(terminal.stderr, systemClock) : undefined
   const options = {
     ...(after === undefined ? {} : { after }),
     onProgress: (now: Written) => {
@@ -255,11 +256,11 @@ async function exportOperations(
 ): Promise<void> {
   const filter = readFilter(options, opened.clock.now())
   if (file === undefined)
-    return void (await writeItems(opened, filter, (text) => void process.stdout.write(text)))
+    return void (await writeItems(opened, filter, (text) => void terminal.stdout.write(text)))
   const letters = await replaceFile(resolveTarget(file), opened.clock.id(), (write) =>
     writeItems(opened, filter, write),
   )
-  process.stdout.write(
+  terminal.stdout.write(
     options.json
       ? `${toJson({ file, letters })}\n`
       : `${formatCount(letters, 'letter')} written to ${file}.\n`,

@@ -27,6 +27,7 @@ import {
   type Style,
 } from '../print.ts'
 import { userName } from '../user-name.ts'
+import { terminal } from '../terminal.ts'
 
 const statusStyle: Record<GroupStatus, Style> = {
   open: 'yellow',
@@ -69,9 +70,10 @@ export function addGroups(program: Command): void {
           ...(sort ? { sort } : {}),
           ...(cursor === undefined ? {} : { cursor }),
         })
-        if (options.json) for (const group of page.items) process.stdout.write(`${toJson(group)}\n`)
-        else process.stdout.write(formatGroups(page.items, clock.now()))
-        if (page.cursor !== undefined) process.stderr.write(`--cursor ${page.cursor}\n`)
+        if (options.json)
+          for (const group of page.items) terminal.stdout.write(`${toJson(group)}\n`)
+        else terminal.stdout.write(formatGroups(page.items, clock.now()))
+        if (page.cursor !== undefined) terminal.stderr.write(`--cursor ${page.cursor}\n`)
       })
     })
   addGroup(program)
@@ -135,7 +137,7 @@ function addGroup(program: Command): void {
       const options = self.optsWithGlobals<GlobalOptions>()
       return withQueue(options, async ({ dlq, clock }) => {
         const found = await dlq.group(fingerprint)
-        if (!found) return void process.stdout.write('No such group.\n')
+        if (!found) return void terminal.stdout.write('No such group.\n')
         printEither(options, found, formatGroup(found, clock.now()))
       })
     })

@@ -17,6 +17,7 @@ import { findServer, type Server } from '../remote/server.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
 import { formats } from './export.ts'
+import { terminal } from '../terminal.ts'
 
 const examples = `
 Examples:
@@ -51,7 +52,7 @@ export function addImport(program: Command): void {
     .action(async (file: string, _, self: Command) => {
       const options = self.optsWithGlobals<ImportCommandOptions>()
       if (options.format !== undefined) checkOneOf('format', options.format, formats)
-      const input = await openInput(file === '-' ? process.stdin : readChunks(file))
+      const input = await openInput(file === '-' ? terminal.stdin : readChunks(file))
       return (options.format ?? input.format) === 'operations'
         ? importOperationFile(input.chunks, options)
         : importLetters(input.chunks, file, options)
@@ -83,7 +84,7 @@ async function importLetters(
 ): Promise<void> {
   const { openImport } = await import('../../transfer/lines/import.ts')
   const size = file === '-' ? 0 : (statSync(file, { throwIfNoEntry: false })?.size ?? 0)
-  const progress = options.json ? undefined : createProgressLine(process.stderr, systemClock)
+  const progress = options.json ? undefined : createProgressLine(terminal.stderr, systemClock)
   const stopping = stopOnSignal()
   try {
     const server = options.verifyOnly ? undefined : await findServer(options)
@@ -102,7 +103,7 @@ async function importLetters(
       : await readLetters(await openImport(chunks, settings), options)
     progress?.close()
     printLetterReport(report, options)
-    if (stopping.signal.aborted && !report.complete) process.exitCode = stoppedExit
+    if (stopping.signal.aborted && !report.complete) terminal.exitCode = stoppedExit
   } finally {
     stopping.end()
     progress?.close()
@@ -145,21 +146,21 @@ async function sendLetters(
 
 function printLetterReport(report: LetterImportReport, options: ImportCommandOptions): void {
   const { letters, added, existing, damaged, problems } = report
-  if (options.json) process.stdout.write(`${toJson(report)}\n`)
+  if (options.json) terminal.stdout.write(`${toJson(report)}\n`)
   else {
     const stopped =
       report.complete || problems.count > 0 ? '' : ' Stopped: import again to continue.'
-    process.stdout.write(
+    terminal.stdout.write(
       options.verifyOnly
         ? `${formatCount(letters, 'letter')} checked.${stopped}\n`
         : `${formatAdded(added, existing)}${stopped}\n`,
     )
     for (const { id, why } of damaged.first)
-      process.stderr.write(`letter ${id} was damaged when it was exported: ${escapeLine(why)}\n`)
+      terminal.stderr.write(`letter ${id} was damaged when it was exported: ${escapeLine(why)}\n`)
     printProblems(problems.first, problems.count)
   }
-  if (problems.count > 0) process.exitCode = 2
-  else if (damaged.count > 0) process.exitCode = 1
+  if (problems.count > 0) terminal.exitCode = 2
+  else if (damaged.count > 0) terminal.exitCode = 1
 }
 
 async function importOperationFile(
@@ -206,12 +207,12 @@ async function importInto<R extends { added: number }>(
 
 function printReport(report: ImportReport, options: GlobalOptions): void {
   const { added, duplicates, problems } = report
-  if (options.json) process.stdout.write(`${toJson(report)}\n`)
+  if (options.json) terminal.stdout.write(`${toJson(report)}\n`)
   else {
-    process.stdout.write(`${formatAdded(added, duplicates)}\n`)
+    terminal.stdout.write(`${formatAdded(added, duplicates)}\n`)
     printProblems(problems, problems.length)
   }
-  if (problems.length > 0) process.exitCode = 2
+  if (problems.length > 0) terminal.exitCode = 2
 }
 
 function formatAdded(added: number, existing: number): string {
@@ -223,6 +224,6 @@ const maxPrinted = 20
 
 function printProblems(problems: readonly string[], count: number): void {
   for (const problem of problems.slice(0, maxPrinted))
-    process.stderr.write(`${escapeLine(problem)}\n`)
-  if (count > maxPrinted) process.stderr.write(`… ${count} problems in total\n`)
+    terminal.stderr.write(`${escapeLine(problem)}\n`)
+  if (count > maxPrinted) terminal.stderr.write(`… ${count} problems in total\n`)
 }

@@ -4,6 +4,7 @@ import { withStoreQueue, type GlobalOptions } from '../open.ts'
 import { printEither } from '../print.ts'
 import { createProgressLine } from '../progress-line.ts'
 import { stopOnSignal, stoppedExit } from '../stop-on-signal.ts'
+import { terminal } from '../terminal.ts'
 
 const examples = `
 Examples:
@@ -36,7 +37,7 @@ export function addKeys(program: Command): void {
 
 async function rotate(options: GlobalOptions): Promise<void> {
   await withStoreQueue('keys', options, async ({ dlq, clock }) => {
-    const progressLine = options.json ? undefined : createProgressLine(process.stderr, clock)
+    const progressLine = options.json ? undefined : createProgressLine(terminal.stderr, clock)
     const stopping = stopOnSignal()
     try {
       const rotation = await dlq.rotateKeys({
@@ -45,8 +46,8 @@ async function rotate(options: GlobalOptions): Promise<void> {
       })
       progressLine?.close()
       printEither(options, rotation, `${formatRotation(rotation)}.\n${adviceFor(rotation)}`)
-      if (rotation.stopped) process.exitCode = stoppedExit
-      else if (rotation.skipped + rotation.failed > 0) process.exitCode = 1
+      if (rotation.stopped) terminal.exitCode = stoppedExit
+      else if (rotation.skipped + rotation.failed > 0) terminal.exitCode = 1
     } finally {
       stopping.end()
       progressLine?.close()

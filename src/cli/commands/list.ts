@@ -16,6 +16,7 @@ import {
   type Column,
 } from '../print.ts'
 import { formatFailureLine, stateStyle, formatDue } from '../letter-format.ts'
+import { terminal } from '../terminal.ts'
 
 interface ListOptions extends GlobalOptions, FilterOptions {
   order: string
@@ -71,7 +72,7 @@ async function listLetters(opened: OpenedLetters, options: ListOptions): Promise
   for (;;) {
     const { items, cursor } = await opened.letters.find(query)
     if (options.json)
-      for (const letter of items) process.stdout.write(`${toJson(putKeysFirst(letter))}\n`)
+      for (const letter of items) terminal.stdout.write(`${toJson(putKeysFirst(letter))}\n`)
     else if (items.length > 0) await printTable(opened, items, printed === 0)
     printed += items.length
     if (options.all && cursor !== undefined) query.cursor = cursor
@@ -90,7 +91,7 @@ async function printTable(
   const ids = letters.map(({ id }) => id)
   const shorten = await shortIds(reader, ids)
   const lines = formatTable(letterColumns(shorten, clock.now()), letters, lineWidth())
-  process.stdout.write(`${(first ? lines : lines.slice(1)).join('\n')}\n`)
+  terminal.stdout.write(`${(first ? lines : lines.slice(1)).join('\n')}\n`)
 }
 
 /** The columns of a list of letters. */
@@ -126,7 +127,7 @@ function putKeysFirst(letter: LetterSummary): object {
 }
 
 function printCursor(cursor: string | undefined): void {
-  if (cursor !== undefined) process.stderr.write(`--cursor ${cursor}\n`)
+  if (cursor !== undefined) terminal.stderr.write(`--cursor ${cursor}\n`)
 }
 
 async function printSummary(
@@ -137,10 +138,12 @@ async function printSummary(
 ): Promise<void> {
   const filtered = Object.keys(filter).length > 0
   if (printed === 0)
-    return void process.stdout.write(filtered ? 'No letter matches.\n' : 'No letters.\n')
+    return void terminal.stdout.write(filtered ? 'No letter matches.\n' : 'No letters.\n')
   if (cursor === undefined)
-    return void process.stdout.write(paint('dim', `${formatCount(printed, 'letter')}.`) + '\n')
+    return void terminal.stdout.write(paint('dim', `${formatCount(printed, 'letter')}.`) + '\n')
   const count = await reader.count(filter)
   const all = count === undefined ? '' : ` of ${count.toLocaleString('en')}`
-  process.stdout.write(paint('dim', `${printed}${all} letters. More with --limit or --all.`) + '\n')
+  terminal.stdout.write(
+    paint('dim', `${printed}${all} letters. More with --limit or --all.`) + '\n',
+  )
 }

@@ -19,6 +19,7 @@ import {
 } from '../print.ts'
 import { createProgressLine, type Progress } from '../progress-line.ts'
 import { stoppedExit, stopOnSignal } from '../stop-on-signal.ts'
+import { terminal } from '../terminal.ts'
 
 const replayExamples = `
 Examples:
@@ -97,7 +98,7 @@ async function runReplay(name: string, options: ReplayCommandOptions): Promise<v
       'INVALID_INPUT',
       '--id is empty: give the replay a name, or remove the option',
     )
-  const progressOutput = options.json ? undefined : createProgressLine(process.stderr, systemClock)
+  const progressOutput = options.json ? undefined : createProgressLine(terminal.stderr, systemClock)
   const stopping = stopOnSignal()
   let worked = false
   try {
@@ -118,8 +119,8 @@ async function runReplay(name: string, options: ReplayCommandOptions): Promise<v
     progressOutput?.close()
     if (options.json) printDocument(options, report)
     else
-      process.stdout.write(`${formatSummary(settings, report, lineWidth(), worked).join('\n')}\n`)
-    if (!report.done) process.exitCode = stoppedExit
+      terminal.stdout.write(`${formatSummary(settings, report, lineWidth(), worked).join('\n')}\n`)
+    if (!report.done) terminal.exitCode = stoppedExit
   } finally {
     stopping.end()
     progressOutput?.close()
@@ -187,7 +188,7 @@ async function printStatus(options: PipelineOptions): Promise<void> {
     const rows = await pipeline.status()
     if (options.jsonl) for (const row of rows) printDocument(options, row)
     else if (options.json) printDocument(options, rows)
-    else process.stdout.write(`${formatStatus(rows, systemClock.now(), lineWidth()).join('\n')}\n`)
+    else terminal.stdout.write(`${formatStatus(rows, systemClock.now(), lineWidth()).join('\n')}\n`)
   } finally {
     await pipeline.close()
   }

@@ -7,6 +7,7 @@ import { readFutureTime } from '../filter.ts'
 import { describeMissingWorkers } from '../missing-workers.ts'
 import { addConfigOptions } from './config.ts'
 import { ruleOptions } from './replay.ts'
+import { terminal } from '../terminal.ts'
 
 /** The outcome of a run. */
 const outcomesOfRun: Partial<Record<State, string>> = {
@@ -26,7 +27,7 @@ export function addRetry(program: Command): void {
     run: async (dlq, id, by) => {
       const options = retryOptions()
       const letter = await dlq.retry(id, by, options)
-      if (options.wait && letter.state !== 'resolved') process.exitCode = 1
+      if (options.wait && letter.state !== 'resolved') terminal.exitCode = 1
       return letter
     },
     bulk: () => {

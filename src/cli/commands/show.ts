@@ -28,6 +28,7 @@ import {
   formatDuration,
 } from '../print.ts'
 import { stateStyle, formatDue } from '../letter-format.ts'
+import { terminal } from '../terminal.ts'
 
 const examples = `
 Examples:
@@ -79,7 +80,7 @@ async function showLetters(
     if (!letter)
       throw new RedriveError('LETTER_NOT_FOUND', `letter ${given} does not exist: it was removed`)
     const separator = index === 0 || options.json ? '' : '\n'
-    process.stdout.write(`${separator}${format(letter, opened, maxChars, options)}\n`)
+    terminal.stdout.write(`${separator}${format(letter, opened, maxChars, options)}\n`)
   }
 }
 

@@ -8,6 +8,7 @@ import { toJson, escapeLine, lineWidth, paint, formatTable } from '../print.ts'
 import type { QueueCounts } from '../queue-access.ts'
 import { openScreen } from '../screen.ts'
 import { stateStyle } from '../letter-format.ts'
+import { terminal } from '../terminal.ts'
 
 const examples = `
 Examples:
@@ -33,23 +34,23 @@ export function addStats(program: Command): void {
 
 async function printStats(opened: OpenedQueue, options: StatsOptions): Promise<void> {
   if (options.watch === undefined)
-    return void process.stdout.write(`${await formatReport(opened, options)}\n`)
+    return void terminal.stdout.write(`${await formatReport(opened, options)}\n`)
   const seconds = options.watch === true ? 2 : Number(options.watch)
   if (!(seconds >= 0.2 && seconds <= 86_400))
     throw new RedriveError(
       'INVALID_INPUT',
       `--watch must be a number of seconds from 0.2 to 86400, got "${String(options.watch)}"`,
     )
-  const screen = process.stdout.isTTY && !options.json ? openScreen(process.stdout) : undefined
+  const screen = terminal.stdout.isTTY && !options.json ? openScreen(terminal.stdout) : undefined
   const stopping = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, () => stopping.abort())
+    terminal.once(signal, () => stopping.abort())
   try {
     while (!stopping.signal.aborted) {
       const text = await formatReport(opened, options)
       if (screen)
         screen.draw([...text.split('\n'), '', paint('dim', `Every ${seconds} s. Ctrl-C stops.`)])
-      else process.stdout.write(`${text}\n`)
+      else terminal.stdout.write(`${text}\n`)
       await sleep(opened.clock, seconds * 1000, stopping.signal)
     }
   } finally {

@@ -10,6 +10,7 @@ import { withLetters, type GlobalOptions, type OpenedLetters } from '../open.ts'
 import { escapeLine, lineWidth, paint, toJson, truncate, widthOf } from '../print.ts'
 import { findServer, type Server } from '../remote/server.ts'
 import { stopOnSignal } from '../stop-on-signal.ts'
+import { terminal } from '../terminal.ts'
 
 /** How often new letters of a store are read. */
 const pollMs = 1000
@@ -98,11 +99,11 @@ async function* watchServer(
   const { queue } = filter
   for await (const event of client.watchEvents(queue === undefined ? {} : { queue }, { signal })) {
     if (event.type === 'ready') yield []
-    if (event.type === 'reset') process.stderr.write('Letters were missed: see redrive list.\n')
+    if (event.type === 'reset') terminal.stderr.write('Letters were missed: see redrive list.\n')
     if (event.type !== 'letters') continue
     yield (event.items as LetterSummary[]).filter((letter) => matches(letter, filter))
     if (event.more !== undefined)
-      process.stderr.write(`${event.more} more letters came at once: see redrive list.\n`)
+      terminal.stderr.write(`${event.more} more letters came at once: see redrive list.\n`)
   }
 }
 
@@ -116,7 +117,7 @@ async function printLetters(
     if (known.has(letter.id)) continue
     remember(known, letter.id)
     const line = json ? toJson(letter) : formatLine(letter)
-    if (!process.stdout.write(`${line}\n`)) await once(process.stdout, 'drain')
+    if (!terminal.stdout.write(`${line}\n`)) await once(terminal.stdout, 'drain')
   }
 }
 

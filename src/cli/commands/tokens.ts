@@ -18,6 +18,7 @@ import {
   toJson,
 } from '../print.ts'
 import { userName } from '../user-name.ts'
+import { terminal } from '../terminal.ts'
 
 interface CreateOptions extends GlobalOptions {
   role?: Role
@@ -56,8 +57,8 @@ export function addTokens(program: Command): void {
       const options = self.optsWithGlobals<GlobalOptions>()
       return withTokens(options, async (stored, clock) => {
         const all = await stored.list()
-        if (options.json) for (const one of all) process.stdout.write(`${toJson(one)}\n`)
-        else process.stdout.write(formatTokens(all, clock.now()))
+        if (options.json) for (const one of all) terminal.stdout.write(`${toJson(one)}\n`)
+        else terminal.stdout.write(formatTokens(all, clock.now()))
       })
     })
   tokens

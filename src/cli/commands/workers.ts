@@ -3,6 +3,7 @@ import { toMs } from '../../letter/time.ts'
 import type { LiveWorker } from '../../redelivery/live-workers.ts'
 import { withQueue, type GlobalOptions } from '../open.ts'
 import { escapeLine, formatRelativeTime, formatTable, lineWidth, toJson } from '../print.ts'
+import { terminal } from '../terminal.ts'
 
 type Worker = LiveWorker & { paused: string[] }
 
@@ -23,8 +24,8 @@ export function addWorkers(program: Command): void {
       const options = self.optsWithGlobals<GlobalOptions>()
       return withQueue(options, async ({ dlq, clock }) => {
         const workers = await dlq.workers()
-        if (options.json) for (const one of workers) process.stdout.write(`${toJson(one)}\n`)
-        else process.stdout.write(formatWorkers(workers, clock.now()))
+        if (options.json) for (const one of workers) terminal.stdout.write(`${toJson(one)}\n`)
+        else terminal.stdout.write(formatWorkers(workers, clock.now()))
       })
     })
 }

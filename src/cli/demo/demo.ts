@@ -14,6 +14,7 @@ import { stoppedExit } from '../stop-on-signal.ts'
 import { checkDemoStore } from './demo-store.ts'
 import { createTraffic } from './traffic.ts'
 import { openLiveView, openLogView, type View, type ViewOptions } from './view.ts'
+import { terminal } from '../terminal.ts'
 
 export interface DemoOptions {
   url: string
@@ -41,12 +42,12 @@ export async function runDemo(options: DemoOptions): Promise<void> {
   }
   const ended = new AbortController()
   const end = (interrupted: boolean): void => {
-    if (interrupted) process.exitCode = stoppedExit
-    if (ended.signal.aborted) process.exit(stoppedExit)
+    if (interrupted) terminal.exitCode = stoppedExit
+    if (ended.signal.aborted) terminal.exit(stoppedExit)
     ended.abort()
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.on(signal, () => end(signal === 'SIGINT'))
+    terminal.on(signal, () => end(signal === 'SIGINT'))
   const view = openView({ url, store, dlq, clock, traffic: shop, end }, options)
   dlq.start()
   const running = shop.run(ended.signal)
@@ -57,7 +58,7 @@ export async function runDemo(options: DemoOptions): Promise<void> {
   await running
   await dlq.stop({ drainMs })
   await view.close()
-  if (!options.json && store.powers.durable) process.stdout.write(await formatClosing(store, url))
+  if (!options.json && store.powers.durable) terminal.stdout.write(await formatClosing(store, url))
   await dlq.close()
 }
 
@@ -65,7 +66,7 @@ export async function runDemo(options: DemoOptions): Promise<void> {
 export function demoOptions(clock: Clock) {
   return {
     clock,
-    worker: `demo-${process.pid}`,
+    worker: `demo-${terminal.pid}`,
     backoff: exponential({ baseMs: 2000, factor: 2, maxMs: 12_000, jitter: 0.2 }),
     maxRetries: 4,
     graceMs: 1000,
@@ -92,8 +93,8 @@ async function openStore(url: string, clock: Clock): Promise<Store> {
 
 function openView(view: ViewOptions, options: DemoOptions): View {
   if (options.json) return openJsonView(view)
-  if (process.stdout.isTTY) return openLiveView(view)
-  process.stdout.write(
+  if (terminal.stdout.isTTY) return openLiveView(view)
+  terminal.stdout.write(
     `redrive demo on ${hideSecrets(options.url)}: retries take seconds here, minutes by default\n`,
   )
   return openLogView(view)
@@ -102,7 +103,7 @@ function openView(view: ViewOptions, options: DemoOptions): View {
 /** The lines of the log observer. */
 function openJsonView({ dlq, clock }: ViewOptions): View {
   const at = (level: string) => (fields: object, message: string) =>
-    void process.stdout.write(`${toJson({ level, time: clock.now(), ...fields, message })}\n`)
+    void terminal.stdout.write(`${toJson({ level, time: clock.now(), ...fields, message })}\n`)
   const logger: LoggerLike = {
     debug: () => {},
     info: at('info'),

@@ -5,6 +5,7 @@ import { openScreen, type Screen } from '../screen.ts'
 import { toEventLine, formatEventLine, type EventLine } from './events.ts'
 import { renderFrame } from './frame.ts'
 import type { Traffic } from './traffic.ts'
+import { terminal } from '../terminal.ts'
 
 /** The output of the demo. */
 export interface View {
@@ -26,7 +27,7 @@ export interface ViewOptions {
 export function openLogView({ dlq, clock }: ViewOptions): View {
   const stop = dlq.on('*', (event) => {
     const line = toEventLine(event, clock.now())
-    if (line) process.stdout.write(`${formatEventLine(line)}\n`)
+    if (line) terminal.stdout.write(`${formatEventLine(line)}\n`)
   })
   return { close: async () => stop() }
 }
@@ -54,14 +55,14 @@ class LiveView implements View {
   constructor(options: ViewOptions) {
     this.#options = options
     this.#startedMs = options.clock.now()
-    this.#screen = openScreen(process.stdout)
+    this.#screen = openScreen(terminal.stdout)
     this.#stop = options.dlq.on('*', (event) => {
       const line = toEventLine(event, options.clock.now())
       if (line) this.#events.push(line)
       if (this.#events.length > maxEvents) this.#events.shift()
     })
-    if (process.stdin.isTTY) process.stdin.setRawMode(true).on('data', this.#onKey)
-    process.stdout.on('resize', this.#onResize)
+    if (terminal.stdin.isTTY) terminal.stdin.setRawMode(true).on('data', this.#onKey)
+    terminal.stdout.on('resize', this.#onResize)
     this.#redraw()
   }
 
@@ -82,7 +83,7 @@ class LiveView implements View {
     if (!this.#open) return
     const { url, store, clock, traffic } = this.#options
     try {
-      const rows = process.stdout.rows
+      const rows = terminal.stdout.rows
       const lines = await renderFrame({
         url,
         store,
@@ -117,8 +118,8 @@ class LiveView implements View {
     this.#stop()
     this.#cancel()
     await this.#drawing
-    process.stdout.off('resize', this.#onResize)
-    if (process.stdin.isTTY) process.stdin.setRawMode(false).off('data', this.#onKey).pause()
+    terminal.stdout.off('resize', this.#onResize)
+    if (terminal.stdin.isTTY) terminal.stdin.setRawMode(false).off('data', this.#onKey).pause()
     this.#screen.close()
   }
 }

@@ -1,5 +1,6 @@
 import { RedriveError } from '../../errors.ts'
 import type { Client } from '../../api/client.ts'
+import { terminal } from '../terminal.ts'
 
 /** Options that name a store or a server. */
 export interface TargetOptions {
@@ -20,7 +21,7 @@ const isServerUrl = (url: string): boolean => /^https?:/i.test(url)
 /** The server of --server, or of a --store or REDRIVE_STORE that is the URL of a server. */
 function serverUrlOf({ server, store }: TargetOptions): string | undefined {
   if (server === undefined) {
-    const given = store ?? process.env['REDRIVE_STORE'] ?? ''
+    const given = store ?? terminal.env['REDRIVE_STORE'] ?? ''
     return isServerUrl(given) ? checkUrl(given) : undefined
   }
   if (store !== undefined)
@@ -72,7 +73,7 @@ export async function findServer(options: TargetOptions): Promise<Server | undef
   const url = serverUrlOf(options)
   if (url === undefined) return undefined
   const { createClient } = await import('../../api/client.ts')
-  const token = options.token ?? process.env['REDRIVE_TOKEN']
+  const token = options.token ?? terminal.env['REDRIVE_TOKEN']
   const send: typeof fetch = (input, init) =>
     fetch(input, init).catch((error: unknown) => {
       throw init?.signal?.aborted ? error : unreachable(url, error)

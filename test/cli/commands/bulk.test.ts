@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,10 +6,18 @@ import type { BulkAction, BulkResult } from '../../../src/letter/bulk-action.ts'
 import { decodePayload, encodePayload } from '../../../src/letter/payload.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
-import { aFolder, aStoreFile, expectToFit, hostileText, plainEnv, redrive } from '../run-cli.ts'
+import { spawn } from '../../processes.ts'
+import {
+  aFolder,
+  aStoreFile,
+  main,
+  expectToFit,
+  hostileText,
+  plainEnv,
+  redrive,
+} from '../run-cli.ts'
 
 const folder = aFolder()
-const main = join(import.meta.dirname, '../../../src/cli/main.ts')
 
 async function aStore(count = 3) {
   const letters = Array.from({ length: count }, () => aLetter({ queue: 'orders', state: 'parked' }))

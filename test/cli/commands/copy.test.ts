@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,9 +13,11 @@ import { DiskBacklog } from '../../../src/stores/spool/disk-backlog.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { mixedLetters } from '../../../src/testing/store/mixed.ts'
+import { spawn } from '../../processes.ts'
 import {
   aFolder,
   aStoreFile,
+  main,
   expectEscaped,
   expectToFit,
   hostileText,
@@ -110,7 +111,6 @@ describe('redrive copy', { timeout: 30_000 }, () => {
     const letters = Array.from({ length: 10_000 }, () => aLetter())
     const from = await aStoreFile(folder, letters)
     const to = newStore()
-    const main = join(import.meta.dirname, '../../../src/cli/main.ts')
     const child = spawn(process.execPath, [main, 'copy', from, to], { env: plainEnv })
     const out = text(child.stdout)
     const hasLetters = async (): Promise<boolean> => {

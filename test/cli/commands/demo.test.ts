@@ -1,9 +1,9 @@
-import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { aLetter } from '../../../src/testing/a-letter.ts'
-import { aFolder, aStoreFile, plainEnv, redrive } from '../run-cli.ts'
+import { runSync, spawn } from '../../processes.ts'
+import { aFolder, aStoreFile, main, plainEnv, redrive } from '../run-cli.ts'
 
 const folder = aFolder()
 
@@ -37,14 +37,13 @@ describe('demo', () => {
 
   it('stops gracefully when interrupted', async () => {
     const url = `sqlite:${join(folder, 'you&me.db')}`
-    const main = join(import.meta.dirname, '../../../src/cli/main.ts')
     const child = spawn(process.execPath, [main, 'demo', '--store', url], { env: plainEnv })
     child.stdout.once('data', () => child.kill('SIGINT'))
     const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
     const out = await text(child.stdout)
     expect(out).toContain('View them:')
     const [, given] = /npx redrive list --store (.+)/.exec(out) ?? []
-    expect(execFileSync('sh', ['-c', `printf %s ${given}`], { encoding: 'utf8' })).toBe(url)
+    expect(runSync('sh', ['-c', `printf %s ${given}`])).toBe(url)
     expect(await exited).toBe(130)
   })
 

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import {
   lstatSync,
   mkdirSync,
@@ -12,7 +11,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { encodePayload } from '../../../src/letter/payload.ts'
 import { aLetter } from '../../../src/testing/a-letter.ts'
-import { aFolder, aStoreFile, hostileText, redrive } from '../run-cli.ts'
+import { runSync } from '../../processes.ts'
+import { aFolder, aStoreFile, hostileText, redrive, redriveProcess } from '../run-cli.ts'
 
 const folder = aFolder()
 const letters = [
@@ -86,7 +86,7 @@ describe('export', () => {
       const env = {
         NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(interrupted)}`,
       }
-      const stopped = await redrive(['export', file, '--store', url], { env })
+      const stopped = await redriveProcess(['export', file, '--store', url], { env })
       expect(stopped).toMatchObject({ out: '', exit: 130 })
       expect(stopped.err).toContain('Continue with the same command and --resume.')
       expect(readFileSync(file, 'utf8')).toBe('the old one')
@@ -221,7 +221,7 @@ describe('export of operations', () => {
   it('does not replace a pipe, a device or a folder with a file', async () => {
     const url = await aStoreFile(folder, letters)
     const [pipe, inner] = [join(folder, 'pipe'), join(folder, 'inner')]
-    execFileSync('mkfifo', [pipe])
+    runSync('mkfifo', [pipe])
     mkdirSync(inner)
     expect(await exportOperations([pipe, '--store', url])).toEqual({
       out: '',
@@ -255,7 +255,8 @@ describe('export of operations', () => {
       const env = {
         NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(interrupted)}`,
       }
-      const { out, exit } = await exportOperations([file, '--store', url], { env })
+      const args = ['export', '--format', 'operations', file, '--store', url]
+      const { out, exit } = await redriveProcess(args, { env })
       expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([])
       expect(readFileSync(file, 'utf8')).toBe('the old one')
       expect({ out, exit }).toEqual({ out: '', exit: 130 })

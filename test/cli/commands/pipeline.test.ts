@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,10 +10,10 @@ import { toNodeStatus, type NodeStatus } from '../../../src/pipeline/admin.ts'
 import type { ReplayReport } from '../../../src/pipeline/replay/options.ts'
 import { deadBench, type DeadBench } from '../../pipeline/dead-records.ts'
 import { backend } from '../../servers/servers.ts'
-import { aFolder, plainEnv, redrive, type Ran } from '../run-cli.ts'
+import { spawn } from '../../processes.ts'
+import { aFolder, main, plainEnv, redrive, type Ran } from '../run-cli.ts'
 
 const { url, missing } = backend('kafka')
-const main = join(import.meta.dirname, '../../../src/cli/main.ts')
 
 describe.skipIf(missing)('redrive pipeline', { timeout: 60_000 }, () => {
   const folder = aFolder()

@@ -1,16 +1,24 @@
-import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text as readText } from 'node:stream/consumers'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createClient } from '../../../src/api/client.ts'
 import { aLetter } from '../../../src/testing/index.ts'
-import { aFolder, aStoreFile, plainEnv, redrive } from '../run-cli.ts'
+import { spawn, type ChildProcess } from '../../processes.ts'
+import {
+  aFolder,
+  aStoreFile,
+  main,
+  plainEnv,
+  redrive,
+  startRedrive,
+  type Ran,
+  type Started as StartedRedrive,
+} from '../run-cli.ts'
 
-const main = join(import.meta.dirname, '../../../src/cli/main.ts')
 const folder = aFolder()
 
 const children: ChildProcess[] = []
@@ -47,7 +55,31 @@ async function addressOf(child: ChildProcess): Promise<string> {
   throw new Error('the server ended before it listened')
 }
 
-/** Starts a server on a free port, and reads its address and its token. */
+/** A server in this process, which is stopped after the test. */
+interface Served extends Pick<Started, 'url' | 'page' | 'token'> {
+  stop: (signal: NodeJS.Signals) => Promise<Ran>
+}
+
+const startedUrl = /"url":"([^"]+)"[^\n]*"server started"/
+
+function startHere(args: readonly string[], env: NodeJS.ProcessEnv = {}): StartedRedrive {
+  const command = startRedrive(['serve', ...args], { cwd: folder, env })
+  let stopped: Promise<Ran> | undefined
+  const stop = (signal: NodeJS.Signals): Promise<Ran> => (stopped ??= command.stop(signal))
+  onTestFinished(async () => void (await stop('SIGTERM')))
+  return { ...command, stop }
+}
+
+/** Starts a server in this process on a free port, and reads its address and its token. */
+async function serveHere(args: readonly string[]): Promise<Served> {
+  const { stdout, stderr, stop } = startHere(['--port', '0', ...args])
+  const url = await stdout.waitFor(startedUrl)
+  const page = await stderr.waitFor(/http:\S+/)
+  const token = await stderr.waitFor(/rdr_[\w-]+/)
+  return { url, page, token, stop }
+}
+
+/** Starts a server as a process on a free port, and reads its address and its token. */
 async function serve(args: readonly string[]): Promise<Started> {
   const child = start(args)
   const url = await addressOf(child)
@@ -104,13 +136,12 @@ describe('serve', () => {
 
   it('serves its metrics, which measure the store by default', async () => {
     const store = await aStoreFile(folder, [aLetter({ queue: 'mail' })])
-    const { child, url, token } = await serve(['--store', store])
+    const { url, token, stop } = await serveHere(['--store', store])
     const metrics = await createClient({ url, token }).scrapeMetrics()
     expect(metrics).toContain('redrive_letters{queue="mail",state="pending"} 1')
     expect(metrics).toMatch(/^redrive_store_call_duration_seconds_count\{method="\w+"\} [1-9]/m)
     expect(metrics).toMatch(/^nodejs_eventloop_lag_seconds /m)
-    child.kill('SIGTERM')
-    expect(await once(child, 'exit')).toEqual([0, null])
+    expect(await stop('SIGTERM')).toMatchObject({ exit: 0 })
   })
 
   it('listens where the configuration says, without a token if there is an identity provider', async () => {
@@ -128,32 +159,20 @@ describe('serve', () => {
 `,
     )
     const store = await aStoreFile(folder, [])
-    const child = spawn(process.execPath, [main, 'serve', '--config', file, '--store', store], {
-      cwd: folder,
-      env: { ...plainEnv, OIDC_SECRET: 'hush-1' },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    children.push(child)
-    let printed = ''
-    child.stderr.on('data', (part: Buffer) => (printed += part.toString()))
-    for await (const line of createInterface({ input: child.stdout })) {
-      printed += line
-      const { message, url } = JSON.parse(line) as { message: string; url?: string }
-      if (message === 'request failed') break
-      if (message !== 'server started') continue
-      // Nothing listens at the address of the provider.
-      const page = await fetch(new URL('/login/oidc', url!.replace('0.0.0.0', '127.0.0.1')))
-      expect(page.status).toBe(503)
-      expect(await page.text()).toContain('http://127.0.0.1:1 cannot be reached')
-    }
-    child.kill('SIGTERM')
-    await once(child, 'exit')
-    expect(printed).toContain('caused by: TypeError: fetch failed')
-    expect(printed).not.toMatch(/rdr_|hush-1/)
+    const command = startHere(['--config', file, '--store', store], { OIDC_SECRET: 'hush-1' })
+    const url = await command.stdout.waitFor(startedUrl)
+    // Nothing listens at the address of the provider.
+    const page = await fetch(new URL('/login/oidc', url.replace('0.0.0.0', '127.0.0.1')))
+    expect(page.status).toBe(503)
+    expect(await page.text()).toContain('http://127.0.0.1:1 cannot be reached')
+    await command.stdout.waitFor(/"request failed"/)
+    const { out, err } = await command.stop('SIGTERM')
+    expect(out).toContain('caused by: TypeError: fetch failed')
+    expect(out + err).not.toMatch(/rdr_|hush-1/)
   })
 
   it('prints an address with a code that signs in one browser', async () => {
-    const { url, page } = await serve(['--store', await aStoreFile(folder, [])])
+    const { url, page } = await serveHere(['--store', await aStoreFile(folder, [])])
     const [address, code] = page.split('/#code=') as [string, string]
     expect(address).toBe(url)
     const signIn = (): Promise<Response> =>
@@ -172,11 +191,9 @@ describe('serve', () => {
   it('prints no secret if the store has tokens', async () => {
     const store = await aStoreFile(folder, [])
     await redrive(['tokens', 'create', 'mia', '--role', 'admin', '--store', store])
-    const child = start(['--store', store])
-    const url = await addressOf(child)
-    child.kill('SIGTERM')
-    expect(url).toMatch(/^http:/)
-    expect(await readText(child.stderr!)).toBe('')
+    const { stdout, stop } = startHere(['--port', '0', '--store', store])
+    expect(await stdout.waitFor(startedUrl)).toMatch(/^http:/)
+    expect(await stop('SIGTERM')).toMatchObject({ err: '', exit: 0 })
   })
 
   it('on SIGTERM says that it is not ready, ends streams, finishes requests, and exits', async () => {

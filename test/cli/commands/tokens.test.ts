@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { TokenInfo, TokenWithSecret } from '../../../src/server/tokens.ts'
+import { systemClock } from '../../../src/clock/clock.ts'
+import { Tokens, type TokenInfo, type TokenWithSecret } from '../../../src/server/tokens.ts'
+import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { aFolder, aStoreFile, expectToFit, hostileText, redrive } from '../run-cli.ts'
 
 const folder = aFolder()
@@ -40,6 +42,16 @@ describe('redrive tokens', () => {
     expect((await tokens('revoke', info.id)).out).toBe(`ci (${info.id}) is revoked.\n`)
     expect((await tokens('list')).out).toContain('There are no tokens')
     expect((await tokens('revoke', info.id)).exit).toBe(4)
+  })
+
+  it('creates ids that the command line does not take for options', async () => {
+    const store = memoryStore()
+    await store.open()
+    const tokens = new Tokens({ store, clock: systemClock })
+    for (let count = 0; count < 500; count++) {
+      const { info } = await tokens.create({ name: 'ci', role: 'viewer', createdBy: 'mia' })
+      expect(info.id).not.toMatch(/^-/)
+    }
   })
 
   it('prints a token for people once, and escapes names', async () => {

@@ -1,4 +1,3 @@
-import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -12,10 +11,10 @@ import { DeadLetterQueue } from '../../../src/queue/queue.ts'
 import { verifySignature } from '../../../src/backends/http/signature.ts'
 import { redisPlace } from '../../servers/places.ts'
 import { backend } from '../../servers/servers.ts'
-import { aFolder, plainEnv, redrive } from '../run-cli.ts'
+import { spawn, type ChildProcess } from '../../processes.ts'
+import { aFolder, main, plainEnv, redrive } from '../run-cli.ts'
 
 const redis = backend('redis')
-const main = join(import.meta.dirname, '../../../src/cli/main.ts')
 const root = aFolder()
 let folders = 0
 

@@ -1,6 +1,6 @@
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { DeadLetterQueue } from '../../../src/queue/queue.ts'
 import { aLetter, fakeClock } from '../../../src/testing/index.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite.ts'
@@ -27,12 +27,7 @@ function timeOf(minutes: number): string {
   return new Date(Date.UTC(2026, 0, 1, 0, minutes)).toISOString()
 }
 
-/** The commands run on 2026-01-01 at 02:00, whenever the test runs. */
-const fixedTime = `Date.now = () => ${Date.UTC(2026, 0, 1, 2)}`
-const env = {
-  NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(fixedTime)}`,
-  REDRIVE_TOKEN: 'rdr_unused',
-}
+const env = { REDRIVE_TOKEN: 'rdr_unused' }
 
 beforeAll(async () => {
   const store = sqliteStore({ path: template })
@@ -148,7 +143,10 @@ function format({ out, err, exit }: Ran): string {
 }
 
 describe('each command', () => {
-  it.each(Object.entries(cases))('prints %s', { timeout: 60_000 }, async (name, args) => {
+  it.each(Object.entries(cases))('prints %s', async (name, args) => {
+    // The commands run on 2026-01-01 at 02:00, whenever the test runs.
+    vi.spyOn(Date, 'now').mockReturnValue(Date.UTC(2026, 0, 1, 2))
+    onTestFinished(() => void vi.restoreAllMocks())
     const path = join(folder, `${name}.db`)
     copyFileSync(template, path)
     const store = withoutStore.has(name) ? [] : ['--store', `sqlite:${path}`]
@@ -158,7 +156,7 @@ describe('each command', () => {
     await expect(text).toMatchFileSnapshot(`golden/${name}.txt`)
   })
 
-  it('has a file in golden/', { timeout: 60_000 }, async () => {
+  it('has a file in golden/', async () => {
     const { out } = await redrive(['--help'])
     const names = [...out.matchAll(/^ {2}([a-z]+)(?= )/gm)].map(([, name]) => name!)
     const commands = names.filter((name) => name !== 'redrive')

@@ -1,17 +1,16 @@
-import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { widthOf } from '../../../src/cli/print.ts'
 import { aLetter } from '../../../src/testing/index.ts'
-import { aFolder, aStoreFile } from '../run-cli.ts'
+import { spawn } from '../../processes.ts'
+import { aFolder, main, aStoreFile } from '../run-cli.ts'
 
 /*
  * The command line on a pseudo-terminal. It needs the program `script` of util-linux, which is part
  * of every Linux distribution, and `stty` of coreutils.
  */
 
-const main = join(import.meta.dirname, '../../../src/cli/main.ts')
 const folder = aFolder()
 const timeout = 60_000
 
