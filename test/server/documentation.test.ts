@@ -18,7 +18,7 @@ const pages = files.filter((path) => path.endsWith('.html') && path !== '404.htm
 let server: TestServer
 let browser: Browser
 beforeAll(async () => {
-  server = await aServer()
+  server = await aServer({}, {}, { pages: true })
   browser = await launchBrowser()
 })
 afterAll(async () => {
