@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
@@ -14,6 +13,7 @@ import { traceHeadersOf } from '../src/targets/trace.ts'
 import { activeTrace, errorTypeOf, inSpan, startSpan, traceIdOf } from '../src/tracing.ts'
 import { aLetter } from '../src/testing/index.ts'
 import { aQueue, timedOut, type QueueBench } from './a-queue.ts'
+import { runSync } from './processes.ts'
 import { aServer, type TestServer } from './server/a-server.ts'
 
 const given = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
@@ -108,7 +108,7 @@ describe('without the package', () => {
     `
     const root = join(import.meta.dirname, '..')
     const args = ['--input-type=module', '--eval', program]
-    const output = execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
+    const output = runSync(process.execPath, args, { cwd: root })
     expect(output).toContain('asked 1')
   })
 })

@@ -25,6 +25,8 @@ export interface ServerOptions {
   /** Who may sign in, and how. */
   settings?: ServerSettings
   version: string
+  /** Whether to serve the dashboard and the documentation, if they are built. Default: true. */
+  pages?: boolean
   /** Every effective setting and its origin, without secrets. Default: none are shown. */
   effectiveSettings?: readonly Setting[]
   /** The pipeline whose dead records can be replayed. Default: none. */

@@ -78,8 +78,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
     addOidcRoutes(app, { ...options, signIn: parts.signIn, oidc: login, publicUrl })
   }
   addReference(app, options.version)
-  dashboard.addRoutes(app)
-  serveDocumentation(app)
+  if (options.pages !== false) {
+    dashboard.addRoutes(app)
+    serveDocumentation(app)
+  }
   return app
 }
 

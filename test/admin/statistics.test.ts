@@ -3,6 +3,7 @@ import { fixed } from '../../src/policy/backoff.ts'
 import type { Metrics } from '../../src/admin/metrics.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { aQueue, forbidden, refused } from '../a-queue.ts'
+import { atDepth } from '../depth.ts'
 import { compareMetrics } from '../metrics-model.ts'
 import * as postgres from '../stores/postgres/postgres-bench.ts'
 import { openRedisBench, single as redis } from '../stores/redis/redis-bench.ts'
@@ -11,30 +12,35 @@ import { openSqliteBench } from '../stores/sqlite/sqlite-bench.ts'
 const { openPostgresBench } = postgres
 
 const longMs = 120_000
+/** Random sequences on each store besides. */
+const onAnother = atDepth(5, 10)
 
 describe('metrics and stats().lifetime', () => {
   it(
     'agree with a plain model over random sequences on a memory store',
     () =>
-      compareMetrics(async (clock) => {
-        const store = memoryStore({ clock })
-        await store.open()
-        return { store, close: () => store.close() }
-      }, 150),
+      compareMetrics(
+        async (clock) => {
+          const store = memoryStore({ clock })
+          await store.open()
+          return { store, close: () => store.close() }
+        },
+        atDepth(50, 150),
+      ),
     longMs,
   )
 
-  it('agree with it on a SQLite store', () => compareMetrics(openSqliteBench, 10), longMs)
+  it('agree with it on a SQLite store', () => compareMetrics(openSqliteBench, onAnother), longMs)
 
   it.skipIf(redis.missing)(
     'agree with it on a Redis store',
-    () => compareMetrics(openRedisBench, 10),
+    () => compareMetrics(openRedisBench, onAnother),
     longMs,
   )
 
   it.skipIf(postgres.missing)(
     'agree with it on a Postgres store',
-    () => compareMetrics(openPostgresBench, 10),
+    () => compareMetrics(openPostgresBench, onAnother),
     longMs,
   )
 })

@@ -347,12 +347,12 @@ describe('an action', () => {
       runs += 1
       throw forbidden()
     })
-    await parkLetters(bench, 10_000)
+    await parkLetters(bench, 1500)
     const done = await planAndFinish(bench, 'retry', { queue: 'orders' }, { canary: true })
     expect(done).toMatchObject({
       state: 'stopped',
       stopReason: 'all 1 letters of the step of 1 failed',
-      progress: { pending: 9999, failed: 1 },
+      progress: { pending: 1499, failed: 1 },
     })
     expect(runs).toBe(1)
     await bench.dlq.close()
@@ -363,10 +363,10 @@ describe('an action', () => {
     bench.dlq.handle<{ index: number }>('orders', async ({ input }) => {
       if (input.index % 50 === 49) throw forbidden()
     })
-    await parkLetters(bench, 3000)
+    await parkLetters(bench, 1500)
     const canary = { maxFailureShare: 0.05 }
     const done = await planAndFinish(bench, 'retry', { queue: 'orders' }, { canary })
-    expect(done).toMatchObject({ state: 'finished', progress: { succeeded: 2940, failed: 60 } })
+    expect(done).toMatchObject({ state: 'finished', progress: { succeeded: 1470, failed: 30 } })
     await bench.dlq.close()
   })
 

@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
@@ -12,8 +11,10 @@ import { fakeClock } from '../../src/testing/index.ts'
 import { immediate } from '../../src/policy/backoff.ts'
 import { refused } from '../a-queue.ts'
 import { eachStoreAndOpenSearch } from '../each-store.ts'
+import { aFolder } from '../folders.ts'
 
 const secret = 'mia@example.com'
+const folder = aFolder('spool')
 const encryption = { keys: { k1: Buffer.alloc(32, 7).toString('base64') }, current: 'k1' }
 
 function fail(dlq: DeadLetterQueue): ReturnType<DeadLetterQueue['enqueue']> {
@@ -106,7 +107,6 @@ describe('a capture with atCapture', () => {
   })
 
   it('writes no secret to the spool', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'redrive-spool-'))
     const down = new RedriveError('STORE_UNAVAILABLE', 'the store is down')
     const store = passThrough(memoryStore(), { add: () => Promise.reject(down) })
     const dlq = await DeadLetterQueue.open(store, {
@@ -123,7 +123,6 @@ describe('a capture with atCapture', () => {
     expect(written.join('').length).toBeGreaterThan(0)
     expect(written.filter((text) => text.includes(secret))).toEqual([])
     await dlq.close()
-    rmSync(folder, { recursive: true })
   })
 })
 

@@ -1,15 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startFauxqs } from 'fauxqs'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { DLQConsumer } from '../../src/loops/dlq-consumer.ts'
 import { MainLoop } from '../../src/loops/main-loop.ts'
 import { openMailbox, resolverOf } from '../../src/connect/mailbox.ts'
 import { fakeClock } from '../../src/testing/index.ts'
+import { aFolder } from '../folders.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'redrive-post-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+const folder = aFolder('mailbox')
 
 const startMs = fakeClock().now()
 

@@ -66,7 +66,7 @@ it('clears a new group when none of its letters is open', async () => {
 })
 
 it('forgets after a day that a group was new', async () => {
-  const { dlq, clock, store } = await aQueue({ alerts, redeliver: false })
+  const { dlq, clock, store } = await aQueue({ alerts, redeliver: false, sweepMs: 60_000 })
   dlq.start()
   await dlq.enqueue({ type: 'a' }, refused())
   await clock.advance(70_000)

@@ -27,6 +27,7 @@ import {
 import { letterFromJson, letterToJson } from '../../src/letter/schema.ts'
 import { toTimestamp } from '../../src/letter/time.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
+import { atDepth } from '../depth.ts'
 
 const at = '2026-01-02T00:00:00.000Z'
 const atMs = Date.parse(at)
@@ -106,7 +107,7 @@ describe('moves', () => {
           expect(letter.history.length + letter.historyOmitted).toBe(entries)
         }
       }),
-      { numRuns: 200 },
+      { numRuns: atDepth(75, 200) },
     )
   })
 

@@ -6,8 +6,11 @@ import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { memoryStore } from '../../src/stores/memory/memory.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/fake-clock.ts'
 import { aQueue, refused, timedOut } from '../a-queue.ts'
+import { atDepth } from '../depth.ts'
 
 const hourMs = 3_600_000
+/** Each poll of each worker is a step of the virtual time. */
+const rarely = { pollMs: 5000, sweepMs: 20_000 } satisfies QueueOptions
 
 /** A dependency that is down until `up` is set, and records all visits. */
 class Service {
@@ -50,12 +53,13 @@ interface Outage {
 }
 
 async function outage({ letters, workers, options }: Outage) {
+  const settings = { ...rarely, ...options }
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const service = new Service(clock)
   const all: DeadLetterQueue[] = []
   for (let n = 0; n < workers; n++) {
-    const dlq = await DeadLetterQueue.open(store, { ...options, worker: `w${n}`, clock })
+    const dlq = await DeadLetterQueue.open(store, { ...settings, worker: `w${n}`, clock })
     for (const queue of ['charge', 'refund'])
       dlq.handle(queue, ({ letter }) => service.visit(letter.id), { dependency: 'payments' })
     dlq.start()
@@ -63,7 +67,7 @@ async function outage({ letters, workers, options }: Outage) {
   }
   const dlq = all[0]!
   // Workers know of each other after a sweep.
-  await clock.advance(6000)
+  await clock.advance(settings.sweepMs + 1000)
   const failures = Array.from({ length: letters }, (_, n) => ({
     operation: { type: n % 3 === 0 ? 'refund' : 'charge', payload: n },
     error: refused(),
@@ -94,39 +98,40 @@ async function retriesSpent(dlq: DeadLetterQueue): Promise<number> {
   return spent
 }
 
-describe('an outage of two hours with 10,000 letters', () => {
+const many = atDepth(1000, 10_000)
+
+describe(`an outage of two hours with ${many} letters`, () => {
   const budget = { perSecond: 20, burst: 20 }
 
   it('costs no letter its retries, stays within the budget, and drains within an hour', async () => {
     const { service, during, spent, after } = await outage({
-      letters: 10_000,
+      letters: many,
       workers: 1,
       options: { dependencies: { payments: { budget } } },
     })
     expect(service.mostVisitsWhileDown()).toBeLessThanOrEqual(2)
     expect(during.states).toMatchObject({ exhausted: 0, parked: 0, resolved: 0 })
     expect(spent).toBe(0)
-    expect(after.states).toMatchObject({ resolved: 10_000, exhausted: 0, parked: 0, pending: 0 })
+    expect(after.states).toMatchObject({ resolved: many, exhausted: 0, parked: 0, pending: 0 })
     expect(service.visitsBeyond(budget)).toBe(0)
   })
 
   it('is no different when three workers share the dependency', { timeout: 180_000 }, async () => {
     const { service, during, spent, after } = await outage({
-      letters: 10_000,
+      letters: many,
       workers: 3,
-      // Each poll of each worker is a step of the virtual time.
-      options: { dependencies: { payments: { budget } }, pollMs: 5000 },
+      options: { dependencies: { payments: { budget } } },
     })
     expect(service.mostVisitsWhileDown()).toBeLessThanOrEqual(2)
     expect(during.states).toMatchObject({ exhausted: 0, parked: 0, resolved: 0 })
     expect(spent).toBe(0)
-    expect(after.states).toMatchObject({ resolved: 10_000, exhausted: 0, parked: 0, pending: 0 })
+    expect(after.states).toMatchObject({ resolved: many, exhausted: 0, parked: 0, pending: 0 })
     expect(service.visitsBeyond(budget)).toBe(0)
   })
 
   it('would exhaust letters and exceed the budget without flow control', async () => {
     const { service, during } = await outage({
-      letters: 500,
+      letters: 100,
       workers: 1,
       options: {
         breaker: false,
@@ -135,7 +140,7 @@ describe('an outage of two hours with 10,000 letters', () => {
       },
     })
     expect(service.mostVisitsWhileDown()).toBe(3)
-    expect(during.states.exhausted).toBe(500)
+    expect(during.states.exhausted).toBe(100)
     expect(service.visitsBeyond(budget)).toBeGreaterThan(0)
   })
 })
@@ -150,16 +155,20 @@ describe('a long outage of a small queue', () => {
 
   it('exhausts letters after patienceMs', async () => {
     const breaker = { patienceMs: hourMs / 4 }
+    // Enough probes within the two hours.
+    const often = { pollMs: 1000, sweepMs: 5000 }
     const { during } = await outage({
       letters: 15,
       workers: 1,
-      options: { breaker, dependencies: { payments: { breaker } } },
+      options: { ...often, breaker, dependencies: { payments: { breaker } } },
     })
     expect(during.states.exhausted).toBeGreaterThan(0)
   })
 })
 
 describe('an outage of a queue with fewer letters than the breaker needs', () => {
+  const patience = { backoff: fixed(60_000), breaker: { patienceMs: hourMs } }
+
   it.each([1, 3, 9])('costs none of %i letters a retry', async (letters) => {
     const { service, during, spent, after } = await outage({ letters, workers: 1, options: {} })
     expect(service.mostVisitsWhileDown()).toBeGreaterThan(3)
@@ -216,7 +225,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
   })
 
   it('ends for a letter whose dependency is never reached, after patienceMs and its retries', async () => {
-    const { dlq, clock } = await aQueue({ backoff: fixed(60_000), breaker: { patienceMs: hourMs } })
+    const { dlq, clock } = await aQueue({ ...rarely, ...patience })
     dlq.handle('a', () => Promise.reject(refused()))
     dlq.handle('b', () => {})
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
@@ -232,7 +241,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
     const { dlq, clock, store } = await aQueue()
     const { id } = await dlq.enqueue({ type: 'a' }, refused(), { policy: fixed(60_000) })
     for (let hour = 0; hour < 30; hour++) {
-      const worker = await DeadLetterQueue.open(store, { clock, worker: `w${hour}` })
+      const worker = await DeadLetterQueue.open(store, { ...rarely, clock, worker: `w${hour}` })
       worker.handle('a', () => Promise.reject(refused()))
       worker.start()
       await clock.advance(hourMs)
@@ -242,7 +251,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
   })
 
   it('restarts patienceMs with a retry by a person', async () => {
-    const { dlq, clock } = await aQueue({ backoff: fixed(60_000), breaker: { patienceMs: hourMs } })
+    const { dlq, clock } = await aQueue({ ...rarely, ...patience })
     dlq.handle('a', () => Promise.reject(refused()))
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     dlq.start()
@@ -299,7 +308,7 @@ describe('an outage of a queue with fewer letters than the breaker needs', () =>
   })
 
   it('ends at the time limit of the letter, if it has one', async () => {
-    const { dlq, clock } = await aQueue({ backoff: fixed(60_000), retryForMs: hourMs })
+    const { dlq, clock } = await aQueue({ ...rarely, backoff: fixed(60_000), retryForMs: hourMs })
     dlq.handle('a', () => Promise.reject(refused()))
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     dlq.start()

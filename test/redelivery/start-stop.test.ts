@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { sleep } from '../../src/clock/clock.ts'
 import { immediate } from '../../src/policy/backoff.ts'
 import { aQueue, refused } from '../a-queue.ts'
+import { atDepth } from '../depth.ts'
 
 const letters = 12
 
@@ -51,6 +52,8 @@ describe('redelivery and sweep', () => {
       await closed
       expect(clock.pending()).toBe(0)
     }
-    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 20 }), run), { numRuns: 60 })
+    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 20 }), run), {
+      numRuns: atDepth(25, 60),
+    })
   })
 })

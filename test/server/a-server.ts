@@ -16,7 +16,10 @@ import { memoryStore } from '../../src/stores/memory/memory.ts'
 import type { Store } from '../../src/store.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
 
-/** A server on a memory store that listens on a free port, and what tests need to call it. */
+/**
+ * A server on a memory store that listens on a free port, and what tests need to call it. It serves
+ * no pages unless asked: each file of them is a route, so that a server starts slowly with them.
+ */
 export interface TestServer {
   url: string
   app: FastifyInstance
@@ -49,8 +52,8 @@ export async function aServer(
   const codes = new OneTimeCodes(clock)
   const version = '0'
   const metrics = new PrometheusMetrics({ process: false, clock })
-  const parts = { dlq, tokens, codes, idempotency, clock, version, settings, metrics, onError }
-  const app = createServer({ ...parts, ...more })
+  const shared = { dlq, tokens, codes, idempotency, clock, version, settings, metrics, onError }
+  const app = createServer({ ...shared, pages: false, ...more })
   checkOutputs(app)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const token = async (given: Partial<NewToken> = {}): Promise<string> => {

@@ -1,26 +1,22 @@
-import { execFile, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { aFolder } from '../folders.ts'
+import { run, trySync } from '../processes.ts'
 import { withServerInEachTest, type TestServer } from './a-server.ts'
 
-const run = promisify(execFile)
 const page = readFileSync(
   join(import.meta.dirname, '../../docs/guides/capture-over-http.md'),
   'utf8',
 )
-const folder = mkdtempSync(join(tmpdir(), 'redrive-clients-'))
-const has = (program: string, flag: string): boolean => spawnSync(program, [flag]).status === 0
+const folder = aFolder('clients')
+const has = (program: string, flag: string): boolean => trySync(program, [flag]).status === 0
 const blockOf = (language: string): string =>
   new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(page)![1]!
 
 let server: TestServer
 
 withServerInEachTest((started) => (server = started))
-
-afterAll(() => rmSync(folder, { recursive: true }))
 
 async function runFile(program: string, file: string, code: string): Promise<void> {
   const path = join(folder, file)

@@ -12,7 +12,7 @@ const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
 
 let server: TestServer
 beforeAll(async () => {
-  server = await aServer()
+  server = await aServer({}, {}, { pages: true })
 })
 afterAll(() => server.close())
 

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
@@ -10,6 +9,7 @@ import { EventParser, type ParsedEvent } from '../../src/api/event-parser.ts'
 import { feedEvent, type FeedEvent } from '../../src/api/schemas/feed.ts'
 import type { NewToken } from '../../src/server/tokens.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
+import { spawn } from '../processes.ts'
 import { withServerInEachTest, type TestServer } from './a-server.ts'
 
 let server: TestServer

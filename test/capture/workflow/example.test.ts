@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
+import { run } from '../../processes.ts'
 
 it('the example retries each repository until it succeeds, and then runs it no more', async () => {
   const example = join(import.meta.dirname, '../../../examples/workflow.ts')
-  const { stdout } = await promisify(execFile)(process.execPath, [example])
+  const { stdout } = await run(process.execPath, [example])
   expect(stdout.trim().split('\n')).toEqual([
     'run 1: no-var on api, web, docs with codemod',
     'partial, stored: web, docs will be retried',

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { WorkflowGuard } from '../../../src/capture/workflow/workflow.ts'
@@ -10,6 +8,7 @@ import type { EventType } from '../../../src/observer.ts'
 import { fixed, immediate } from '../../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../../src/queue/queue.ts'
 import { aQueue, forbidden, refused, timedOut } from '../../a-queue.ts'
+import { aFolder } from '../../folders.ts'
 import { opensearchPlace, postgresPlace, redisPlace } from '../../servers/places.ts'
 import { backend } from '../../servers/servers.ts'
 
@@ -297,16 +296,17 @@ describe('a retry of a workflow', () => {
   })
 })
 
+const folder = aFolder('workflow')
+
 /** Stores that can be closed and opened again. */
 const places = [
   {
     kind: 'sqlite',
     missing: undefined,
-    begin: async () => {
-      const folder = await mkdtemp(join(tmpdir(), 'redrive-workflow-'))
-      const clear = (): Promise<void> => rm(folder, { recursive: true, force: true })
-      return { url: `sqlite:${join(folder, 'letters.db')}`, clear }
-    },
+    begin: async () => ({
+      url: `sqlite:${join(folder, 'letters.db')}`,
+      clear: () => Promise.resolve(),
+    }),
   },
   {
     kind: 'postgres',

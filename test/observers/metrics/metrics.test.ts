@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { findProgram } from '../../../scripts/servers/machine.ts'
 import { metricsType } from '../../../src/api/endpoint.ts'
@@ -15,6 +14,7 @@ import type { QueueOptions } from '../../../src/options/options.ts'
 import { DeadLetterQueue } from '../../../src/queue/queue.ts'
 import { memoryStore } from '../../../src/stores/memory/memory.ts'
 import { aLetter, fakeClock, type FakeClock } from '../../../src/testing/index.ts'
+import { runSync } from '../../processes.ts'
 import { samplesOf } from './samples.ts'
 
 const closers: (() => Promise<unknown>)[] = []
@@ -400,7 +400,7 @@ it.skipIf(!promtool)(title, { timeout: 60_000 }, async () => {
   metrics.countRequest({ endpoint: 'listLetters', method: 'GET', status: 200, durationMs: 4 })
   const withProcess = new PrometheusMetrics({ version: '1.2.3' })
   const check = (text: string): string =>
-    execFileSync(promtool!, ['check', 'metrics'], { input: text, encoding: 'utf8', stdio: 'pipe' })
+    runSync(promtool!, ['check', 'metrics'], { input: text, stdio: 'pipe' })
   expect(check(await metrics.text())).toBe('')
   expect(check(await withProcess.text())).toBe('')
 })

@@ -1,6 +1,4 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -9,7 +7,10 @@ import { metricDefinitions, metricNames } from '../../../src/observers/metrics/d
 import { PrometheusMetrics } from '../../../src/observers/metrics/metrics.ts'
 import { PipelineMetrics } from '../../../src/pipeline/metrics/metrics.ts'
 import { fakeClock } from '../../../src/testing/index.ts'
+import { aFolder } from '../../folders.ts'
+import { runSync } from '../../processes.ts'
 
+const folder = aFolder('queries')
 const ops = join(import.meta.dirname, '../../../ops')
 const read = (path: string): string => readFileSync(join(ops, path), 'utf8')
 
@@ -133,25 +134,17 @@ describe('every query of the dashboard and of the alerts', () => {
     ? 'is valid for promtool'
     : 'needs promtool, which is not installed: npm run servers -- install'
   it.skipIf(!promtool)(title, { timeout: 60_000 }, () => {
-    const folder = mkdtempSync(join(tmpdir(), 'redrive-queries-'))
     const file = join(folder, 'rules.json')
     const records = queries.map(([, expr], n) => ({ record: `query:${n}`, expr }))
     writeFileSync(file, JSON.stringify({ groups: [{ name: 'queries', rules: records }] }))
-    try {
-      const output = execFileSync(promtool!, ['check', 'rules', file], {
-        encoding: 'utf8',
-        stdio: 'pipe',
-      })
-      expect(output).toContain(`${queries.length} rules found`)
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    const output = runSync(promtool!, ['check', 'rules', file], { stdio: 'pipe' })
+    expect(output).toContain(`${queries.length} rules found`)
   })
 
   it.skipIf(!promtool)('fires when it must and not before', { timeout: 60_000 }, () => {
     const args = ['test', 'rules', 'redrive.test.yaml']
     const cwd = join(ops, 'prometheus')
-    expect(execFileSync(promtool!, args, { cwd, encoding: 'utf8' })).toContain('SUCCESS')
+    expect(runSync(promtool!, args, { cwd })).toContain('SUCCESS')
   })
 })
 

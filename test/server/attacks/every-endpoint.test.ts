@@ -1,9 +1,11 @@
 import { request as httpRequest } from 'node:http'
+import { isDeepStrictEqual } from 'node:util'
 import { afterEach, describe, expect, it } from 'vitest'
 import { hasQuery, linesType, pathKeys, type Endpoint } from '../../../src/api/endpoint.ts'
 import { endpointNames, endpointOf, type EndpointName } from '../../../src/api/endpoints.ts'
 import { problemType } from '../../../src/api/problem.ts'
 import { problemSchema } from '../../../src/api/schemas/problem.ts'
+import { atDepth } from '../../depth.ts'
 import { withServerInEachTest, type TestServer } from '../a-server.ts'
 import { examples, type Example } from '../examples.ts'
 import { snapshotOf } from './snapshot.ts'
@@ -27,7 +29,8 @@ interface Attack {
   mayPass?: boolean
 }
 
-const depth = 100_000
+/** More than the stack has frames. */
+const depth = atDepth(25_000, 100_000)
 const deep = '['.repeat(depth) + ']'.repeat(depth)
 const deepObject = '{"a":'.repeat(depth) + '1' + '}'.repeat(depth)
 const controls = '\u0000\u001b[2J\u001b]0;x\u0007\r\nset-cookie: a=b\u2028\u202e\ufeff'
@@ -202,6 +205,8 @@ describe('an attack on every field of an endpoint gets a problem and changes not
       expect(status, what).not.toBe(429)
       if (status < 400) {
         expect(attack.mayPass, what).toBe(true)
+        // What has only been read needs no new example: lists stay short.
+        if (isDeepStrictEqual(await snapshotOf(server.store), before)) continue
         ;({ input, lines, token } = await exampleOf(name))
         before = await snapshotOf(server.store)
         continue
