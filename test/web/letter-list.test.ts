@@ -30,8 +30,12 @@ async function removeChip(page: Page, condition: string): Promise<void> {
 describe.each(dashboardStores)('the list of letters, on %s', (_, open) => {
   const bench = benchForTests(open)
   // The first tests filter all letters of the store.
-  describe('its filter', () => testFilter(bench))
-  describe('its look', () => testLook(bench))
+  describe('its filter', () => {
+    testFilter(bench)
+  })
+  describe('its look', () => {
+    testLook(bench)
+  })
 })
 
 function testFilter(bench: DashboardBench): void {
