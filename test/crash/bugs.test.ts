@@ -61,7 +61,7 @@ class World {
   }
 
   #write(p: string, fact: Fact): void {
-    this.#lines.push({ ...readClocks(), p, ...fact } as Line)
+    this.#lines.push({ ...readClocks(), p, ...fact })
   }
 
   async capture(by: Store): Promise<void> {
