@@ -1,11 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Client } from 'pg'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { aFolder } from '../folders.ts'
 import { lacksPrivate } from '../servers/private.ts'
 import { dumpApi, dumpRaw } from './dump.ts'
 import { createEnvironment, type Environment } from './environment.ts'
@@ -51,15 +49,13 @@ const cases: Case[] = [
 
 for (const { store, lacking, damage } of cases)
   describe.skipIf(lacking)(`${store}, read without the product`, () => {
-    let folder: string
+    const folder = aFolder('dump')
     let environment: Environment
     beforeAll(async () => {
-      folder = mkdtempSync(join(tmpdir(), 'redrive-dump-'))
       environment = await createEnvironment(store === 'sqlite' ? undefined : store, folder, 1)
     }, 60_000)
     afterAll(async () => {
       await environment.end(false)
-      rmSync(folder, { recursive: true, force: true })
     })
 
     it('agrees with the product, until a letter is missing', async () => {

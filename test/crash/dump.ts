@@ -39,7 +39,11 @@ export async function dumpRaw(url: string): Promise<Dump> {
 
 /** The stored letters as the product lists and counts them. */
 export async function dumpApi(url: string): Promise<Dump> {
-  const store = await connect(url, systemClock)
+  return dumpStore(await connect(url, systemClock))
+}
+
+/** The letters of a store, which is closed afterwards. */
+export async function dumpStore(store: Store): Promise<Dump> {
   const dlq = await DeadLetterQueue.open(store)
   try {
     const { letters, counts, omitted } = await listLetters(dlq)

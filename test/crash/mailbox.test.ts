@@ -4,10 +4,10 @@ import { crash } from './mailbox/crash.ts'
 import { listViolations } from './mailbox/verdict.ts'
 
 const mailboxes = [
-  { mailbox: 'sqlite', seconds: 7, lacking: undefined },
-  { mailbox: 'postgres', seconds: 5, lacking: lacksPrivate.postgres() },
-  { mailbox: 'redis', seconds: 5, lacking: lacksPrivate.redis() },
-  { mailbox: 'rabbitmq', seconds: 5, lacking: lacksPrivate.rabbitmq() },
+  { mailbox: 'sqlite', seconds: 3, lacking: undefined },
+  { mailbox: 'postgres', seconds: 3, lacking: lacksPrivate.postgres() },
+  { mailbox: 'redis', seconds: 3, lacking: lacksPrivate.redis() },
+  { mailbox: 'rabbitmq', seconds: 3, lacking: lacksPrivate.rabbitmq() },
 ] as const
 
 // These tests mostly wait for the receipts of killed processes to expire.

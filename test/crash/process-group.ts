@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from '../processes.ts'
 import { openSync, closeSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -235,7 +235,7 @@ export class ProcessGroup {
       [fileURLToPath(programs[role]), JSON.stringify(settings)],
       {
         stdio: ['ignore', 'ignore', stderr, 'ipc'],
-        env: { ...process.env, NODE_COMPILE_CACHE: join(dir, 'compiled'), NODE_NO_WARNINGS: '1' },
+        env: { NODE_COMPILE_CACHE: join(dir, 'compiled'), ...process.env, NODE_NO_WARNINGS: '1' },
       },
     )
     closeSync(stderr)

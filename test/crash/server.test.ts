@@ -7,7 +7,7 @@ const stores = [
   { name: 'SQLite', own: {}, missing: undefined },
   { name: 'Postgres', own: { store: postgres.url }, missing: postgres.missing },
 ]
-const size = { seconds: 3, clients: 8, seed: 7, hasBug: false }
+const size = { seconds: 0.5, clients: 8, seed: 7, hasBug: false }
 const timeout = 240_000
 
 describe('a server that ends under load', () => {
@@ -42,7 +42,7 @@ describe('a server that ends under load', () => {
   }
 
   it('is caught when it acknowledges too early', { timeout }, async () => {
-    const { lost } = await crashServer({ ...size, signals: 'kill', hasBug: true })
+    const { lost } = await crashServer({ ...size, seconds: 2, signals: 'kill', hasBug: true })
     expect(lost.length).toBeGreaterThan(0)
   })
 })

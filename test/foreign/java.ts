@@ -1,5 +1,5 @@
 // Runs Java programs with the jars of a client.
-import { spawn } from 'node:child_process'
+import { spawn } from '../processes.ts'
 import { once } from 'node:events'
 import { delimiter } from 'node:path'
 import { createInterface } from 'node:readline'

@@ -1,7 +1,7 @@
 // `npm run foreign`: tests Redrive with the real clients of other systems. Arguments select test
 // files, as with vitest.
-import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
+import { trySync } from '../processes.ts'
 import { start, stop } from '../../scripts/servers/lifecycle.ts'
 import { install } from '../../scripts/servers/install.ts'
 import { servers } from '../../scripts/servers/table.ts'
@@ -27,7 +27,7 @@ const root = join(import.meta.dirname, '../..')
 const vitest = join(root, 'node_modules', '.bin', 'vitest')
 const config = join(import.meta.dirname, 'vitest.config.ts')
 const args = ['run', '--config', config, ...process.argv.slice(2)]
-const { status } = spawnSync(vitest, args, { cwd: root, stdio: 'inherit' })
+const { status } = trySync(vitest, args, { cwd: root, stdio: 'inherit' })
 if (status !== 0) process.exitCode = 1
 
 const started = outcomes.filter((outcome) => 'started' in outcome && outcome.started)

@@ -82,6 +82,6 @@ const problems = await (values.lines === undefined
   ? runLoad(server?.url)
   : runStreams(server?.url, Number(values.lines)))
 process.stdout.write(
-  `${problems.length === 0 ? 'OK' : 'FAILED'}\n${problems.slice(0, 20).join('\n')}\n`,
+  [...problems.slice(0, 20), problems.length === 0 ? 'OK' : 'FAILED', ''].join('\n'),
 )
 process.exitCode = problems.length === 0 ? 0 : 1

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from '../processes.ts'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,7 +34,8 @@ export interface ServerProcess {
 }
 
 const program = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
-const startMs = 60_000
+/** Generous for a busy machine: a server that cannot start ends before. */
+const startMs = 180_000
 /** The unit of CPU times in /proc. */
 const clockTickMs = 10
 

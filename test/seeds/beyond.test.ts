@@ -1,11 +1,6 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { decodePayload } from '../../src/letter/payload.ts'
-import { readDeadMessage } from '../../src/loops/dead-message.ts'
 import { mailboxDestination } from '../../src/loops/destination.ts'
 import { DLQConsumer } from '../../src/loops/dlq-consumer.ts'
 import { replayHandler } from '../../src/loops/handlers/replay.ts'
@@ -14,9 +9,9 @@ import { MainLoop } from '../../src/loops/main-loop.ts'
 import type { Mailbox } from '../../src/mailbox.ts'
 import { memoryMailbox } from '../../src/mailboxes/memory/memory.ts'
 import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
-import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { aQueue, refused } from '../a-queue.ts'
 import { aLoop } from '../loops/a-loop.ts'
+import { aFolder } from '../folders.ts'
 import { clause, row } from './rows.ts'
 import { after, counts, deadOf, fails, runLoop, type Request } from './run-loop.ts'
 
@@ -41,14 +36,10 @@ describe(row('M14'), () => {
   })
 
   describe('across brokers', () => {
-    let folder: string
+    const folder = aFolder('beyond')
     let dlq: Mailbox
-    beforeEach(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'redrive-m14-'))
-    })
     afterEach(async () => {
       await dlq.close()
-      await rm(folder, { recursive: true, force: true })
     })
 
     it(clause('M14', 'cross-backend'), async () => {
@@ -212,60 +203,6 @@ describe(row('M14'), () => {
 })
 
 describe(row('M15'), () => {
-  /** Lets a message kill as many workers as its policy allows, then starts one that survives. */
-  const killWorkers = async (excludeErrors: string[]): Promise<{ dead: object; ran: number }> => {
-    const folder = await mkdtemp(join(tmpdir(), 'redrive-m15-'))
-    const path = join(folder, 'mail.db')
-    const requests = sqliteMailbox({ path, name: 'requests' })
-    const dlq = sqliteMailbox({ path, name: 'requests-dlq' })
-    await requests.open()
-    await dlq.open()
-    const id = await requests.send({ poison: true })
-    const worker = join(import.meta.dirname, 'killed-worker.ts')
-    const args = [worker, path, ...excludeErrors]
-    for (let deaths = 0; deaths < 3; deaths++) {
-      const child = spawn(process.execPath, args, { stdio: 'inherit' })
-      expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
-    }
-    let ran = 0
-    const policy = new DLQPolicy({ maxDeliveryCount: 3, excludeErrors })
-    const loop = new MainLoop({ requests, dlq: { to: dlq, policy }, process: () => void ran++ })
-    const run = loop.run()
-    const [message] = await dlq.receive({ waitSeconds: 25 })
-    // A message that ran instead of being dead-lettered leaves none.
-    const dead = message ? readDeadMessage(message, dlq.name) : {}
-    await loop.shutdown()
-    await run
-    expect(dead).toMatchObject({ messageId: id })
-    expect(await requests.approximateCount()).toBe(0)
-    await requests.close()
-    await dlq.close()
-    await rm(folder, { recursive: true, force: true })
-    return { dead, ran }
-  }
-
-  it(clause('M15', 'a message that kills the process is dead-lettered too'), async () => {
-    const { dead, ran } = await killWorkers([])
-    expect(dead).toMatchObject({
-      deliveryCount: 4,
-      lastErrorType: 'MaxDeliveriesExceeded',
-      lastError: expect.stringContaining('max deliveries exceeded'),
-    })
-    expect(ran).toBe(0)
-  })
-
-  it(
-    clause(
-      'M15',
-      'also with excludeErrors set, a process-killing message runs at most maxDeliveryCount times',
-    ),
-    async () => {
-      const { dead, ran } = await killWorkers(['RateLimitError'])
-      expect(dead).toMatchObject({ deliveryCount: 4, lastErrorType: 'MaxDeliveriesExceeded' })
-      expect(ran).toBe(0)
-    },
-  )
-
   describe(clause('M15', 'a body that cannot be decoded is dead-lettered too'), () => {
     it('stored as its bytes, and the other messages are processed', async () => {
       const bench = aLoop()

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { RedriveError } from '../../src/errors.ts'
@@ -10,6 +8,7 @@ import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
 import { DLQPolicy } from '../../src/policy/dlq-policy.ts'
 import { deferred } from '../a-queue.ts'
 import { aLoop, faulty } from '../loops/a-loop.ts'
+import { aFolder } from '../folders.ts'
 import { clause, row } from './rows.ts'
 import { after, away, counts, deadOf, fails, runLoop } from './run-loop.ts'
 
@@ -98,6 +97,8 @@ describe(row('M4'), () => {
 })
 
 describe(row('M5'), () => {
+  const folder = aFolder('loops')
+
   it(clause('M5', 'MainLoop: receive → process → reply → acknowledge'), async () => {
     const bench = aLoop()
     const source = faulty(bench.requests)
@@ -219,7 +220,6 @@ describe(row('M5'), () => {
     ),
     () => {
       it('on mailboxes in a file', async () => {
-        const folder = await mkdtemp(join(tmpdir(), 'redrive-m5-'))
         const path = join(folder, 'mail.db')
         const known = new Map<string, Mailbox>()
         const resolver = { resolve: (name: string) => known.get(name) }
@@ -239,7 +239,6 @@ describe(row('M5'), () => {
         await run
         expect(await deadOf(dlq)).toMatchObject([{ lastError: 'no such order' }])
         for (const mailbox of known.values()) await mailbox.close()
-        await rm(folder, { recursive: true, force: true })
       })
     },
   )

@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { DeadLetterQueue, exponential } from '../../src/index.ts'
+import { DeadLetterQueue } from '../../src/index.ts'
+import { aFolder } from '../folders.ts'
 import { createProxy } from '../faults/proxy.ts'
 import { opensearchPlace, type Place } from '../servers/places.ts'
 import { backend, freshName } from '../servers/servers.ts'
@@ -14,15 +13,13 @@ const server = backend('opensearch')
 describe.skipIf(server.missing)(row('W9'), () => {
   let place: Place
   let url: string
-  let folder: string
+  const folder = aFolder('opensearch')
   beforeAll(() => {
     place = opensearchPlace(server.url)
     url = `opensearch://${new URL(server.url).host}/${place.name}`
-    folder = mkdtempSync(join(tmpdir(), 'redrive-w9-'))
   })
   afterAll(async () => {
     await place.clear()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const ask = async (path: string, body?: object): Promise<unknown> => {
@@ -49,70 +46,6 @@ describe.skipIf(server.missing)(row('W9'), () => {
   const open = (at = url): Promise<DeadLetterQueue> =>
     DeadLetterQueue.open(at, { onStoreDown: 'fail' })
   const failing = (): Promise<never> => Promise.reject(refused())
-
-  it(clause('W9', "OpenSearch store: the seed's index fields with explicit mapping"), async () => {
-    await using dlq = await open()
-    const { id } = await dlq.enqueue({ type: 'fields' }, refused())
-    const index = `${place.name}-letters`
-    const mappings = (await ask(`${index}/_mapping`)) as Record<
-      string,
-      { mappings: { dynamic?: unknown; properties: Record<string, { type: string }> } }
-    >
-    const [{ mappings: mapping } = { mappings: { properties: {} } }] = Object.values(mappings)
-    const typeOf = (field: string): string | undefined => mapping.properties[field]?.type
-    expect(String(mapping.dynamic)).not.toBe('true')
-    const words = ['task_id', 'repos', 'retry_policy', 'status', 'error_category']
-    expect(words.map(typeOf)).toEqual(words.map(() => 'keyword'))
-    expect(['error', 'last_error'].map(typeOf)).toEqual(['text', 'text'])
-    const dates = ['failed_at', 'next_retry_at', 'updated_at']
-    expect(dates.map(typeOf)).toEqual(dates.map(() => 'date'))
-    const counts = ['retry_count', 'max_retries', 'total_attempts']
-    expect(counts.map(typeOf)).toEqual(counts.map(() => expect.stringMatching(/integer|long/)))
-    const [document] = await search({ ids: { values: [id] } })
-    expect(document?.fields).toMatchObject({
-      error: expect.stringContaining('ECONNREFUSED'),
-      retry_count: 0,
-      max_retries: 3,
-      retry_policy: 'exponential',
-      status: 'pending',
-      total_attempts: 1,
-    })
-  })
-
-  it(clause('W9', 'its three example queries work'), async () => {
-    await using dlq = await open()
-    const policy = exponential({ baseMs: 60_000, factor: 2, maxMs: 600_000 })
-    const { id } = await dlq.enqueue({ type: 'queries' }, refused(), { policy })
-    const spent = { policy, maxRetries: 1 }
-    const { id: done } = await dlq.enqueue({ type: 'queries' }, refused(), spent)
-    await dlq.fail(done, refused())
-    const here = (query: object): object => ({
-      bool: { filter: [query, { term: { queue: 'queries' } }] },
-    })
-    expect(await idsOf(here({ term: { 'status.keyword': 'exhausted' } }))).toEqual([done])
-    expect(await idsOf(here({ term: { 'error_category.keyword': 'network' } }))).toEqual(
-      [id, done].toSorted(),
-    )
-    expect(await idsOf(here({ range: { next_retry_at: { lte: 'now+1h' } } }))).toEqual([id])
-  })
-
-  it(clause('W9', 'reload after restart'), async () => {
-    const first = await open()
-    const { id } = await first.enqueue({ type: 'restart', payload: 1 }, refused())
-    const { id: done } = await first.enqueue({ type: 'restart', payload: 2 }, refused())
-    await first.resolve(done)
-    await first.close()
-    await using second = await open()
-    expect((await second.get(id))?.state).toBe('pending')
-    expect((await second.get(done))?.state).toBe('resolved')
-    const resolved = new Promise((resolve) =>
-      second.on('resolved', ({ letter }) => resolve(letter)),
-    )
-    second.handle('restart', () => {})
-    second.start()
-    await second.retry(id)
-    expect(await resolved).toMatchObject({ id, retries: 1 })
-  })
 
   describe(clause('W9', 'fallback by spool, also when the store is away at start'), () => {
     const waitUntilDrained = async (id: string, spoolPath: string): Promise<void> => {

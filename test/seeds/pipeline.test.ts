@@ -1,13 +1,9 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { ConfigResourceTypes, IncrementalAlterConfigOperationTypes } from '@platformatic/kafka'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findProgram } from '../../scripts/servers/machine.ts'
-import { systemClock } from '../../src/clock/clock.ts'
 import type { StoredRecord } from '../../src/backends/kafka/record.ts'
 import {
   documentFolder,
@@ -28,15 +24,12 @@ import {
   DlqConfigSchema,
   DlqMessageSchema,
 } from '../../src/pipeline/proto/redrive/pipeline/v1/dlq_pb.ts'
-import { aStream, writeStream } from '../../src/pipeline/stream.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
 import { PrometheusMetrics, startMetricsServer } from '../../src/observers/metrics/index.ts'
 import { openPipeline } from '../../src/cli/open-pipeline.ts'
-import { redrive } from '../cli/run-cli.ts'
-import { listViolations, soak } from '../crash/pipeline/soak.ts'
 import { pipelineBench, streamOf, type PipelineBench } from '../pipeline/pipeline-bench.ts'
+import { aFolder } from '../folders.ts'
 import { aServer } from '../server/a-server.ts'
-import { lacksPrivate } from '../servers/private.ts'
 import { backend } from '../servers/servers.ts'
 import { clause, row } from './rows.ts'
 
@@ -48,14 +41,13 @@ type NodeOf = GraphInput['graphs'][number]['nodes'][number]
 describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
   let bench: PipelineBench
   let cluster: string
-  let folder: string
+  const folder = aFolder('pipeline')
   let events: PipelineEvent[]
   const pipelines: Pipeline[] = []
 
   beforeEach(() => {
     bench = pipelineBench(url)
     cluster = bench.name.replaceAll('_', '-')
-    folder = mkdtempSync(join(tmpdir(), 'redrive-seed-'))
     events = []
   })
 
@@ -64,7 +56,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     const topics = (await bench.admin.listTopics()).filter((topic) => topic.includes(cluster))
     if (topics.length > 0) await bench.admin.deleteTopics({ topics })
     await bench.close()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const graphs = (first: Partial<NodeOf> = {}): GraphInput => ({
@@ -158,17 +149,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       return (await dead())[0]!.message
     }
 
-    it(clause('P2', 'the trigger table: unreachable → DLQ'), async () => {
-      const away = failing({ message: '14 UNAVAILABLE: away', code: 14 })
-      expect(await deadOf(away)).toMatchObject({ errorType: 'MODULE_UNAVAILABLE', retryCount: 3 })
-    })
-
-    it(clause('P2', 'timeout → DLQ'), async () => {
-      const brief = { timeout: 200, dlq_config: { max_retries: 1 } }
-      const message = await deadOf(() => new Promise(() => {}), brief)
-      expect(message).toMatchObject({ errorType: 'TIMEOUT', retryCount: 1 })
-    })
-
     it(clause('P2', 'refused → DLQ'), async () => {
       // The port of a closed server refuses connections.
       const server = createServer()
@@ -186,39 +166,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       const busy = failing({ status: 503 })
       expect(await deadOf(busy)).toMatchObject({ errorType: 'MODULE_UNAVAILABLE', retryCount: 3 })
       expect(events.filter(({ type }) => type === 'retry')).toHaveLength(3)
-    })
-
-    it(clause('P2', 'malformed → DLQ'), async () => {
-      await startPipeline(() => undefined)
-      const values = [Buffer.from('no stream'), streamOf('good')]
-      await bench.put(
-        input(),
-        values.map((value) => ({ value, partition: 0 })),
-      )
-      await waitForEvents('routed')
-      await waitForEvents('dead-lettered')
-      expect((await dead())[0]!.message).toMatchObject({ errorType: 'MALFORMED' })
-      await expect.poll(committed).toBe(2)
-    })
-
-    it(clause('P2', 'max hops → DLQ'), async () => {
-      await startPipeline(() => undefined, { max_hops: 3 })
-      const values = [writeStream(aStream({ streamId: 'far', hopCount: 3 })), streamOf('good')]
-      await bench.put(
-        input(),
-        values.map((value) => ({ value, partition: 0 })),
-      )
-      await waitForEvents('routed')
-      await waitForEvents('dead-lettered')
-      expect((await dead())[0]!.message).toMatchObject({ errorType: 'MAX_HOPS' })
-      await expect.poll(committed).toBe(2)
-    })
-
-    it(clause('P2', 'success=false → not'), async () => {
-      await startPipeline(() => ({ success: false, error: 'no text in it' }))
-      await bench.put(input(), [{ value: streamOf('one') }])
-      await waitForEvents('logical-failure')
-      expect(await dead()).toEqual([])
     })
 
     it(clause('P2', 'service discovery down counts as unreachable'), async () => {
@@ -313,39 +260,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
   })
 
   describe(row('P4'), () => {
-    /** A module that first fails the stream `slow`, then waits for `back`. */
-    const slowOnce =
-      (back: Promise<void>): Module =>
-      async ({ stream, attempt }) => {
-        if (stream.streamId !== 'slow') return
-        if (attempt === 1) throw Object.assign(new Error('14 UNAVAILABLE: away'), { code: 14 })
-        await back
-      }
-    const others = (count: number) =>
-      Array.from({ length: count }, (_, n) => ({ key: `${n}`, value: streamOf(`${n}`) }))
-
-    it(
-      clause('P4', "in-place retries with linear backoff that do not block the consumer's poll"),
-      async () => {
-        const startedAt: number[] = []
-        await startPipeline(
-          ({ stream }) => {
-            if (stream.streamId !== 'slow') return
-            startedAt.push(performance.now())
-            throw Object.assign(new Error('14 UNAVAILABLE: away'), { code: 14 })
-          },
-          { dlq_config: { retry_backoff: 100, max_retries: 3 } },
-        )
-        await bench.put(input(), [{ key: 'slow', value: streamOf('slow') }, ...others(300)])
-        await waitForEvents('routed', 300)
-        await waitForEvents('dead-lettered')
-        const waits = startedAt.slice(1).map((at, n) => at - startedAt[n]!)
-        // No wait is shorter than its backoff: 100, 200, 300 ms. How much longer depends on the
-        // machine.
-        expect(waits.map((wait, n) => wait >= 100 * (n + 1) - 2)).toEqual([true, true, true])
-      },
-    )
-
     it(
       clause('P4', 'DLQ publish awaited from the broker before the offset is committed'),
       async () => {
@@ -383,40 +297,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
         expect(await dead()).toHaveLength(2)
       },
     )
-
-    it(clause('P4', 'commits only over a contiguous prefix'), async () => {
-      const back = Promise.withResolvers<void>()
-      await startPipeline(slowOnce(back.promise))
-      await bench.put(input(), [{ key: 'slow', value: streamOf('slow') }, ...others(50)])
-      await waitForEvents('routed', 50)
-      expect(await committed()).toBe(0)
-      back.resolve()
-      await expect.poll(committed).toBe(51)
-      expect(await dead()).toEqual([])
-    })
-  })
-
-  describe(row('P5'), () => {
-    const readRouted = async (): Promise<NonNullable<ReturnType<typeof readStream>>> => {
-      await startPipeline(() => ({ success: false, error: 'no text in it' }))
-      await bench.put(input(), [{ key: 'k', value: streamOf('one', 'scan') }])
-      await waitForEvents('logical-failure')
-      const [record] = await bench.read(next())
-      return readStream(record!.value)!
-    }
-
-    it(clause('P5', 'logical failure: history entry'), async () => {
-      expect((await readRouted()).metadata).toMatchObject({
-        history: [{ event: 'failed', nodeId: node, message: 'no text in it' }],
-        streamError: { nodeId: node, message: 'no text in it' },
-      })
-    })
-
-    it(clause('P5', 'routing to the next nodes with the original document'), async () => {
-      const { content } = await readRouted()
-      const { value } = content as { value: { body: Uint8Array } }
-      expect(Buffer.from(value.body).toString()).toBe('scan')
-    })
   })
 
   describe(row('P6'), () => {
@@ -441,20 +321,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
     }
     const streams = (count: number) =>
       Array.from({ length: count }, (_, n) => ({ key: `k${n}`, value: streamOf(`s${n}`) }))
-
-    it(clause('P6', 'replay by CLI'), async () => {
-      await killStreams(streams(2))
-      const config = join(folder, 'graph.json')
-      writeFileSync(config, JSON.stringify(graphs()))
-      const replay = (...args: string[]) =>
-        redrive(['pipeline', 'replay', node, '--config', config, '--json', ...args])
-      const dry = await replay('--dry-run')
-      expect(JSON.parse(dry.out)).toMatchObject({ sent: 2, dryRun: true })
-      const some = await replay('--filter', 'key=k1', '--limit', '1', '--rate', '100')
-      expect(JSON.parse(some.out)).toMatchObject({ sent: 1, done: true })
-      await waitForEvents('routed', 1)
-      expect(JSON.parse((await replay()).out)).toMatchObject({ sent: 1, passed: 1 })
-    })
 
     it(clause('P6', 'by POST /admin/dlq/{nodeId}/replay'), async () => {
       await killStreams(streams(2))
@@ -482,66 +348,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
         await server.close()
         await pipeline.close()
       }
-    })
-
-    it(clause('P6', 'unwraps, keeps key and headers'), async () => {
-      const value = streamOf('one', 'scan')
-      const pipeline = await killStreams([{ key: 'k', value, headers: { trace: 'abc' } }])
-      expect(await pipeline.replay(node)).toMatchObject({ sent: 1 })
-      await waitForEvents('routed')
-      const [, again] = await bench.read(input())
-      expect(again!.key!.toString()).toBe('k')
-      expect(again!.value.equals(value)).toBe(true)
-      expect(again!.headers[0]!.map(String)).toEqual(['trace', 'abc'])
-    })
-
-    it(clause('P6', 'filter'), async () => {
-      const pipeline = await killStreams(streams(3))
-      expect(await pipeline.replay(node, { filter: { key: 'k1' } })).toMatchObject({ sent: 1 })
-      const [, , , again] = await bench.read(input())
-      expect(again!.key!.toString()).toBe('k1')
-    })
-
-    it(clause('P6', 'limit'), async () => {
-      const pipeline = await killStreams(streams(3))
-      expect(await pipeline.replay(node, { limit: 2 })).toMatchObject({ sent: 2, done: true })
-      expect(await bench.read(input())).toHaveLength(5)
-    })
-
-    it(clause('P6', 'rate'), async () => {
-      const waits: number[] = []
-      const clock = {
-        ...systemClock,
-        timer: (ms: number, fire: () => void) => {
-          if (ms < 900) waits.push(ms)
-          return systemClock.timer(ms, fire)
-        },
-      }
-      const pipeline = await killStreams(streams(10), { clock })
-      waits.splice(0)
-      await pipeline.replay(node, { rate: 20 })
-      const waited = waits.reduce((sum, ms) => sum + Math.max(0, ms), 0)
-      expect(waited).toBeGreaterThanOrEqual(200)
-    })
-
-    it(clause('P6', 'dry run'), async () => {
-      const pipeline = await killStreams(streams(2))
-      expect(await pipeline.replay(node, { dryRun: true })).toMatchObject({ sent: 2, dryRun: true })
-      expect(await bench.read(input())).toHaveLength(2)
-    })
-
-    it(clause('P6', 'checkpoint'), async () => {
-      const pipeline = await killStreams(streams(30))
-      // One transaction has the records of a quarter of a second, so the replay can stop in
-      // between.
-      const stop = new AbortController()
-      const onProgress = (): void => stop.abort()
-      const first = await pipeline.replay(node, { rate: 40, onProgress, signal: stop.signal })
-      expect(first.done).toBe(false)
-      expect(first.sent).toBeLessThan(30)
-      expect(await pipeline.replay(node)).toMatchObject({ id: first.id, sent: 30, done: true })
-      expect(await pipeline.replay(node)).toMatchObject({ sent: 0, passed: 30 })
-      expect(await bench.read(input())).toHaveLength(60)
     })
 
     it(clause('P6', 'reprocess count'), async () => {
@@ -575,42 +381,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       await tap.stop()
       await letters.close()
     })
-
-    it(clause('P6', 'hop budget reset and recorded'), async () => {
-      const pipeline = await startPipeline(() => undefined, { max_hops: 2 })
-      const value = writeStream(aStream({ streamId: 'round', hopCount: 2 }))
-      await bench.put(input(), [{ value }])
-      await waitForEvents('dead-lettered')
-      await pipeline.replay(node)
-      await waitForEvents('routed')
-      const stream = readStream((await bench.read(next()))[0]!.value)!
-      expect(stream.hopCount).toBe(1)
-      expect(stream.metadata!.history[0]).toMatchObject({ event: 'replayed', nodeId: node })
-    })
-  })
-
-  describe(row('P7'), () => {
-    const rules = join(import.meta.dirname, '../../ops/prometheus')
-    const promtool = findProgram('promtool')
-
-    it(clause('P7', 'Prometheus metrics with node label'), async () => {
-      const pipeline = await startPipeline(failing({ status: 400 }))
-      await bench.put(input(), [{ value: streamOf('one') }, { value: streamOf('two') }])
-      await waitForEvents('dead-lettered', 2)
-      const text = async (): Promise<string> => pipeline.metrics()
-      const depth = new RegExp(`^pipestream_dlq_depth\\{.*node_id="${node}".*\\} 2$`, 'm')
-      await expect.poll(text).toMatch(depth)
-      const total = new RegExp(`^pipestream_dlq_messages_total\\{.*node_id="${node}".*\\} 2$`, 'm')
-      expect(await text()).toMatch(total)
-    })
-
-    it.skipIf(!promtool)(
-      clause('P7', 'the two alert rules of the seed, and they fire in a test'),
-      () => {
-        const args = ['test', 'rules', 'redrive-pipeline.test.yaml']
-        expect(execFileSync(promtool!, args, { cwd: rules, encoding: 'utf8' })).toContain('SUCCESS')
-      },
-    )
   })
 
   describe(clause('P7', 'served over HTTP'), () => {
@@ -643,33 +413,6 @@ describe.skipIf(missing)('a pipeline on Kafka', { timeout: 120_000 }, () => {
       await server.close()
       await pipeline.close()
     })
-  })
-
-  describe(row('P8'), () => {
-    const lacking = lacksPrivate.kafka()
-    it.skipIf(lacking)(
-      clause(
-        'P8',
-        'runs on a real Kafka broker, several consumers in a group, rebalance and kill -9 without loss',
-      ),
-      // Longer than the limit of the run itself, which stops its processes.
-      { timeout: 600_000 },
-      async () => {
-        const verdict = await soak({
-          records: 3000,
-          poisons: 2,
-          consumers: 3,
-          seed: 5,
-          workMs: 10,
-          transactional: false,
-          restarts: 0,
-          limitSeconds: 100,
-        })
-        expect(listViolations(verdict), verdict.examples.join('\n')).toEqual([])
-        expect(verdict.routed + verdict.dead).toBe(3000)
-        expect(verdict.kills).toBeGreaterThan(0)
-      },
-    )
   })
 
   describe(row('P9'), () => {

@@ -1,5 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createClient } from 'redis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -9,8 +8,9 @@ import { openMailbox } from '../../src/connect/mailbox.ts'
 import { sqliteMailbox } from '../../src/mailboxes/sqlite/sqlite.ts'
 import { fakeClock, type FakeClock } from '../../src/testing/index.ts'
 import { redisPlace } from '../servers/places.ts'
-import { backend } from '../servers/servers.ts'
+import { backend, freshName } from '../servers/servers.ts'
 import { brokers, onBroker, startBrokers } from './brokers.ts'
+import { aFolder } from '../folders.ts'
 import { clause, row } from './rows.ts'
 
 async function values(mailbox: Mailbox): Promise<unknown[]> {
@@ -36,16 +36,17 @@ function countExpired(mailbox: Mailbox): () => number {
 startBrokers()
 
 describe(row('M13'), () => {
+  const root = aFolder('retention')
   let folder: string
   let clock: FakeClock
   const opened: Mailbox[] = []
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'redrive-m13-'))
+    folder = join(root, freshName())
+    mkdirSync(folder)
     clock = fakeClock()
   })
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((one) => one.close()))
-    await rm(folder, { recursive: true, force: true })
   })
 
   const open = async (mailbox: Mailbox): Promise<Mailbox> => {

@@ -1,14 +1,37 @@
 /**
  * One requirement of the four founding designs. A row is fulfilled when all its clauses are, and a
- * clause when it has a passing test.
+ * clause when its tests pass: those that carry its title, and those that it names.
  */
 export interface Row {
   readonly id: string
-  readonly clauses: readonly string[]
+  readonly clauses: readonly Clause[]
 }
 
-function define(id: string, ...clauses: string[]): Row {
-  return { id, clauses }
+export interface Clause {
+  readonly text: string
+  /** Tests elsewhere that prove the clause. Each must pass. */
+  readonly tests: readonly NamedTest[]
+}
+
+/**
+ * A file, and a part of the title of a test in it that also appears in the source. A check of the
+ * mailbox contract (src/testing/mailbox) must pass on every broker that has what it needs.
+ */
+export interface NamedTest {
+  readonly file: string
+  readonly title: string
+}
+
+function define(id: string, ...clauses: (string | Clause)[]): Row {
+  return {
+    id,
+    clauses: clauses.map((one) => (typeof one === 'string' ? { text: one, tests: [] } : one)),
+  }
+}
+
+/** A clause whose tests are in other folders. */
+function proven(text: string, ...tests: [file: string, title: string][]): Clause {
+  return { text, tests: tests.map(([file, title]) => ({ file, title })) }
 }
 
 const brokers = [
@@ -26,17 +49,97 @@ const brokers = [
 export const rows: readonly Row[] = [
   define(
     'M1',
-    'Mailbox: send, receive, acknowledge',
-    'receive (max 1–10, visibility 0–43,200 s)',
-    'long poll that returns on the first message',
-    'nack with delay',
-    'extend (never shortens)',
-    'reply',
-    'purge, approximateCount',
-    'close',
-    'a fresh receipt handle per delivery',
-    'stale handles refused',
-    'typed errors',
+    proven(
+      'Mailbox: send, receive, acknowledge',
+      ['src/testing/mailbox/send.ts', 'returns a unique message id'],
+      ['src/testing/mailbox/receive.ts', 'delivers in the order of sending'],
+      ['src/testing/mailbox/settle.ts', 'deletes an acknowledged message permanently'],
+      ['src/testing/mailbox/settle.ts', 'accepts one of many concurrent acknowledges'],
+      [
+        'src/testing/mailbox/concurrency.ts',
+        'delivers each message to one of many receivers, once',
+      ],
+    ),
+    proven(
+      'receive (max 1–10, visibility 0–43,200 s)',
+      ['src/testing/mailbox/receive.ts', 'rejects invalid options, without receiving a message'],
+      [
+        'src/testing/mailbox/receive.ts',
+        'delivers with visibilitySeconds 0, so that the next receive gets the message too',
+      ],
+      ['src/testing/mailbox/settle.ts', 'rejects a nack delay or an extension out of range'],
+    ),
+    proven(
+      'long poll that returns on the first message',
+      [
+        'src/testing/mailbox/receive.ts',
+        'returns a message that is sent during the wait, without waiting for more',
+      ],
+      ['src/testing/mailbox/receive.ts', 'returns an empty array after waitSeconds'],
+    ),
+    proven(
+      'nack with delay',
+      ['src/testing/mailbox/settle.ts', 'redelivers a nacked message at once'],
+      ['src/testing/mailbox/settle.ts', 'redelivers a nacked message after its delay, not before'],
+      ['src/testing/mailbox/counts.ts', 'counts a nack as a failure unless it has failed: false'],
+    ),
+    proven(
+      'extend (never shortens)',
+      ['src/testing/mailbox/settle.ts', 'never shortens a receipt by extending it'],
+      ['src/testing/mailbox/settle.ts', 'hides a message until the end of its extension'],
+    ),
+    proven(
+      'reply',
+      [
+        'src/testing/mailbox/replies.ts',
+        'is sent to the replyTo mailbox, with the id of the request in a header',
+      ],
+      ['src/testing/mailbox/replies.ts', 'can be sent several times until the message is settled'],
+      ['src/testing/mailbox/replies.ts', 'is rejected if the message has no replyTo'],
+      ['src/testing/mailbox/settle.ts', 'rejects every call on a nacked message'],
+      ['src/testing/mailbox/settle.ts', 'rejects every call on an acknowledged message'],
+    ),
+    proven(
+      'purge, approximateCount',
+      ['src/testing/mailbox/counts.ts', 'counts waiting, in-flight and delayed messages'],
+      [
+        'src/testing/mailbox/counts.ts',
+        'purges waiting and in-flight messages, and returns their number',
+      ],
+      ['src/testing/mailbox/counts.ts', 'expires the receipts of in-flight messages on purge'],
+    ),
+    proven(
+      'close',
+      ['src/testing/mailbox/lifecycle.ts', 'resolves waiting receives when it is closed'],
+      [
+        'src/testing/mailbox/lifecycle.ts',
+        'rejects calls after close with CLOSED; receive returns no messages',
+      ],
+    ),
+    proven(
+      'a fresh receipt handle per delivery',
+      [
+        'src/testing/mailbox/settle.ts',
+        'rejects the receipt of an earlier delivery without affecting the later one',
+      ],
+      ['src/testing/mailbox/counts.ts', 'counts a delivery whose visibility expired'],
+    ),
+    proven(
+      'stale handles refused',
+      [
+        'src/testing/mailbox/settle.ts',
+        'rejects the receipt of an earlier delivery without affecting the later one',
+      ],
+      [
+        'src/testing/mailbox/settle.ts',
+        'rejects an expired receipt even if no other receiver got the message',
+      ],
+    ),
+    proven(
+      'typed errors',
+      ['src/testing/mailbox/send.ts', 'delivers an undecodable body together with valid ones'],
+      ['src/testing/mailbox/send.ts', 'rejects a body above maxBodyBytes, and sends nothing'],
+    ),
   ),
   define(
     'M2',
@@ -132,9 +235,26 @@ export const rows: readonly Row[] = [
   ),
   define(
     'M15',
-    'a message that kills the process is dead-lettered too',
+    proven(
+      'a message that kills the process is dead-lettered too',
+      [
+        'test/loops/dead-lettering.test.ts',
+        'is dead-lettered once it has killed its workers too often',
+      ],
+      ['test/crash/mailbox.test.ts', 'lose nothing in'],
+    ),
     'a body that cannot be decoded is dead-lettered too',
-    'also with excludeErrors set, a process-killing message runs at most maxDeliveryCount times',
+    proven(
+      'also with excludeErrors set, a process-killing message runs at most maxDeliveryCount times',
+      [
+        'test/loops/dead-lettering.test.ts',
+        'kills at most maxDeliveryCount processes, in addition to its excluded failures',
+      ],
+      [
+        'test/loops/dead-lettering.test.ts',
+        'is dead-lettered after maxDeliveryCount deliveries, on a broker that',
+      ],
+    ),
   ),
   define(
     'O1',
@@ -178,9 +298,16 @@ export const rows: readonly Row[] = [
   ),
   define(
     'O5',
-    'persistence survives kill -9 at any point',
+    proven('persistence survives kill -9 at any point', [
+      'test/crash/crash.test.ts',
+      'keeps every promise of',
+    ]),
     'a corrupt file is never overwritten',
-    'two processes are safe',
+    proven(
+      'two processes are safe',
+      ['test/stores/sqlite/processes.test.ts', 'stores and counts what four processes add at once'],
+      ['test/stores/sqlite/processes.test.ts', 'gives each letter to one of four processes'],
+    ),
   ),
   define(
     'O6',
@@ -206,7 +333,10 @@ export const rows: readonly Row[] = [
   ),
   define(
     'O9',
-    'phases 2 and 3 of its plan: dashboard',
+    proven('phases 2 and 3 of its plan: dashboard', [
+      'test/web/letter-actions.test.ts',
+      'retries a letter',
+    ]),
     'database storage',
     'health monitoring',
     'cleanup',
@@ -280,9 +410,23 @@ export const rows: readonly Row[] = [
   ),
   define(
     'W9',
-    "OpenSearch store: the seed's index fields with explicit mapping",
-    'its three example queries work',
-    'reload after restart',
+    proven("OpenSearch store: the seed's index fields with explicit mapping", [
+      'test/stores/opensearch/documents.test.ts',
+      'have the fields and the types of the design',
+    ]),
+    proven(
+      'its three example queries work',
+      ['test/stores/opensearch/documents.test.ts', 'find all exhausted tasks'],
+      [
+        'test/stores/opensearch/documents.test.ts',
+        'find tasks by error category, with the names of the design',
+      ],
+      ['test/stores/opensearch/documents.test.ts', 'find tasks ready for retry in the next hour'],
+    ),
+    proven('reload after restart', [
+      'test/stores/opensearch/opening.test.ts',
+      'keeps letters, totals, leases and records across a restart',
+    ]),
     'fallback by spool, also when the store is away at start',
     "task_id and task are the workflow's",
     "the seed's index name works",
@@ -293,7 +437,17 @@ export const rows: readonly Row[] = [
   define(
     'W12',
     'its future list: priority queues',
-    'web UI',
+    proven(
+      'web UI',
+      [
+        'test/web/flows.test.ts',
+        'announces a letter, which can then be opened, edited, retried and resolved',
+      ],
+      [
+        'test/web/flows.test.ts',
+        'stops a retry of a group at its first letters, and continues after the fix',
+      ],
+    ),
     'automatic alerting on exhausted',
     'task dependencies',
     'custom backoff',
@@ -308,13 +462,28 @@ export const rows: readonly Row[] = [
   ),
   define(
     'P2',
-    'the trigger table: unreachable → DLQ',
-    'timeout → DLQ',
+    proven('the trigger table: unreachable → DLQ', [
+      'test/pipeline/node.test.ts',
+      'retries transient failures, and dead-letters after the last, byte for byte',
+    ]),
+    proven('timeout → DLQ', [
+      'test/pipeline/node.test.ts',
+      'gives up on a module that does not answer, while others continue',
+    ]),
     'refused → DLQ',
     'repeated transient → DLQ',
-    'malformed → DLQ',
-    'max hops → DLQ',
-    'success=false → not',
+    proven('malformed → DLQ', [
+      'test/pipeline/node.test.ts',
+      'stores a record that is not a stream raw, and continues',
+    ]),
+    proven('max hops → DLQ', [
+      'test/pipeline/node.test.ts',
+      'dead-letters a stream that passed too many nodes',
+    ]),
+    proven('success=false → not', [
+      'test/pipeline/node.test.ts',
+      'passes on a document that a module rejects, unchanged and marked in the stream',
+    ]),
     'service discovery down counts as unreachable',
   ),
   define(
@@ -324,38 +493,103 @@ export const rows: readonly Row[] = [
   ),
   define(
     'P4',
-    "in-place retries with linear backoff that do not block the consumer's poll",
+    proven(
+      "in-place retries with linear backoff that do not block the consumer's poll",
+      [
+        'test/pipeline/caller.test.ts',
+        'wait n times the backoff before retry n, and give up after the last',
+      ],
+      [
+        'test/pipeline/node.test.ts',
+        'gives up on a module that does not answer, while others continue',
+      ],
+    ),
     'DLQ publish awaited from the broker before the offset is committed',
-    'commits only over a contiguous prefix',
+    proven('commits only over a contiguous prefix', [
+      'test/pipeline/reader.test.ts',
+      'commits up to the first unfinished record, and remembers which later ones are done',
+    ]),
   ),
   define(
     'P5',
-    'logical failure: history entry',
-    'routing to the next nodes with the original document',
+    proven('logical failure: history entry', [
+      'test/pipeline/node.test.ts',
+      'passes on a document that a module rejects, unchanged and marked in the stream',
+    ]),
+    proven('routing to the next nodes with the original document', [
+      'test/pipeline/node.test.ts',
+      'passes on a document that a module rejects, unchanged and marked in the stream',
+    ]),
   ),
   define(
     'P6',
-    'replay by CLI',
+    proven('replay by CLI', [
+      'test/cli/commands/pipeline.test.ts',
+      'replays a node, and prints the outcome of its records',
+    ]),
     'by POST /admin/dlq/{nodeId}/replay',
-    'unwraps, keeps key and headers',
-    'filter',
-    'limit',
-    'rate',
-    'dry run',
-    'checkpoint',
+    proven('unwraps, keeps key and headers', [
+      'test/pipeline/replay/replay.test.ts',
+      'returns dead records unchanged, with their lineage in a header',
+    ]),
+    proven('filter', [
+      'test/pipeline/replay/replay.test.ts',
+      'sends matching records up to the limit, and the next ones the next time',
+    ]),
+    proven('limit', [
+      'test/pipeline/replay/replay.test.ts',
+      'sends matching records up to the limit, and the next ones the next time',
+    ]),
+    proven('rate', ['test/pipeline/replay/replay.test.ts', 'respects its rate limit']),
+    proven('dry run', [
+      'test/pipeline/replay/replay.test.ts',
+      'counts without side effects in a dry run',
+    ]),
+    proven('checkpoint', [
+      'test/pipeline/replay/replay.test.ts',
+      'continues where it was stopped, and sends nothing twice',
+    ]),
     'reprocess count',
     'quarantine at the limit',
-    'hop budget reset and recorded',
+    proven('hop budget reset and recorded', [
+      'test/pipeline/replay/replay.test.ts',
+      'resets the hops of a stream that went too far, and adds that to its history',
+    ]),
   ),
   define(
     'P7',
-    'Prometheus metrics with node label',
-    'the two alert rules of the seed, and they fire in a test',
+    proven(
+      'Prometheus metrics with node label',
+      ['test/pipeline/metrics/metrics.test.ts', 'counts events of nodes'],
+      [
+        'test/pipeline/metrics/metrics.test.ts',
+        'reports how many dead records are open, and the age of the oldest',
+      ],
+    ),
+    proven(
+      'the two alert rules of the seed, and they fire in a test',
+      [
+        'test/pipeline/metrics/metrics.test.ts',
+        'has valid rules, which fire when they must and not before',
+      ],
+      ['test/pipeline/metrics/metrics.test.ts', 'raises DLQDepthHigh after five minutes'],
+      ['test/pipeline/metrics/metrics.test.ts', 'raises DLQGrowing after ten minutes'],
+    ),
     'served over HTTP',
   ),
   define(
     'P8',
-    'runs on a real Kafka broker, several consumers in a group, rebalance and kill -9 without loss',
+    proven(
+      'runs on a real Kafka broker, several consumers in a group, rebalance and kill -9 without loss',
+      [
+        'test/crash/pipeline.test.ts',
+        'lose nothing and send nothing twice in transactions, even when the broker is killed',
+      ],
+      [
+        'test/pipeline/reader.test.ts',
+        'shares partitions with members that join, and loses nothing when members join and leave',
+      ],
+    ),
   ),
   define('P9', 'large documents by reference', 'payload removal by key (right to be forgotten)'),
 ]
@@ -380,7 +614,7 @@ export function row(id: string): string {
 
 /** The title of a test or a `describe` for one clause. Throws unless the row has the clause. */
 export function clause(id: string, text: string): string {
-  const { clauses } = find(id)
+  const clauses = find(id).clauses.map((one) => one.text)
   if (!clauses.includes(text)) {
     const known = clauses.map((one) => `\n  ${one}`)
     throw new TypeError(`row ${id} has no clause "${text}"; it has:${known.join('')}`)

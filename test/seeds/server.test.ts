@@ -1,11 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Client } from '../../src/api/client.ts'
 import { createRandomBytes } from '../../src/clock/secret.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
+import { aFolder } from '../folders.ts'
 import { aServer, type TestServer } from '../server/a-server.ts'
 import { clause, row } from './rows.ts'
 
@@ -62,26 +62,23 @@ describe('the server', () => {
 })
 
 describe(row('W11'), () => {
+  const folder = aFolder('encryption')
+
   it(clause('W11', 'encryption of sensitive data'), async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'redrive-seed-'))
     const file = join(folder, 'letters.db')
     const keys = { a: Buffer.from(createRandomBytes(32)).toString('base64') }
     const encryption = { current: 'a', keys }
-    try {
-      const dlq = await DeadLetterQueue.open(`sqlite:${file}`, { encryption })
-      const payload = { card: '4111 1111 1111 1111' }
-      const headers = { authorization: 'Bearer s3cr3t-t0ken' }
-      const { id } = await dlq.enqueue({ type: 'charge', payload }, new Error('no'), { headers })
-      const letter = (await dlq.get(id))!
-      expect(decodePayload(letter.payload)).toEqual(payload)
-      expect(letter.headers).toEqual(headers)
-      await dlq.close()
-      const stored = readFileSync(file, 'latin1')
-      expect(stored).toContain('charge')
-      expect(stored).not.toContain('4111')
-      expect(stored).not.toContain('s3cr3t')
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    const dlq = await DeadLetterQueue.open(`sqlite:${file}`, { encryption })
+    const payload = { card: '4111 1111 1111 1111' }
+    const headers = { authorization: 'Bearer s3cr3t-t0ken' }
+    const { id } = await dlq.enqueue({ type: 'charge', payload }, new Error('no'), { headers })
+    const letter = (await dlq.get(id))!
+    expect(decodePayload(letter.payload)).toEqual(payload)
+    expect(letter.headers).toEqual(headers)
+    await dlq.close()
+    const stored = readFileSync(file, 'latin1')
+    expect(stored).toContain('charge')
+    expect(stored).not.toContain('4111')
+    expect(stored).not.toContain('s3cr3t')
   })
 })

@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { QueueOptions } from '../../src/options/options.ts'
@@ -10,7 +11,7 @@ import { postgresStore } from '../../src/stores/postgres/postgres.ts'
 import { redisStore } from '../../src/stores/redis/redis.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite.ts'
 import { opensearchPlace, postgresPlace, redisPlace } from '../servers/places.ts'
-import { backend, type Backend } from '../servers/servers.ts'
+import { backend, freshName, type Backend } from '../servers/servers.ts'
 
 /** A store in a separate place. Each call of `make` returns another handle. */
 interface StorePlace {
@@ -27,7 +28,8 @@ const urlOf = (name: Backend): string => {
 const places = {
   memory: async () => ({ make: () => memoryStore(), clear: async () => {} }),
   sqlite: async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'redrive-store-'))
+    const folder = join(tmpdir(), freshName())
+    mkdirSync(folder)
     return {
       make: () => sqliteStore({ path: join(folder, 'letters.db') }),
       clear: () => rm(folder, { recursive: true, force: true }),

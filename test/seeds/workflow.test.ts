@@ -1,9 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import * as redrive from '../../src/index.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
@@ -22,6 +21,7 @@ import {
   never,
 } from '../../src/policy/backoff.ts'
 import { aQueue, deferred, refused, timedOut, type QueueBench } from '../a-queue.ts'
+import { aFolder } from '../folders.ts'
 import { clause, row } from './rows.ts'
 import { onStore, storeKinds } from './stores.ts'
 
@@ -501,11 +501,7 @@ describe(row('W4'), () => {
 
 describe(row('W8'), () => {
   describe('in an embedding program', () => {
-    let folder: string
-    beforeEach(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'redrive-w8-'))
-    })
-    afterEach(() => rm(folder, { recursive: true, force: true }))
+    const folder = aFolder('settings')
 
     const configured = async (text: string): Promise<DeadLetterQueue> => {
       const file = join(folder, 'redrive.yaml')

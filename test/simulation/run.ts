@@ -76,6 +76,7 @@ async function runAll(from: number, count: number): Promise<void> {
   )
   printCoverage(coverage, count)
   if (failures > 0) fail(`${failures} seeds failed`)
+  console.log(process.exitCode ? 'FAILED' : 'OK')
 }
 
 /** The same seed must give the same run. */

@@ -35,7 +35,11 @@ export async function runBulk(args: string[]): Promise<number> {
   })
   const { state, progress } = action
   process.stdout.write(
-    `${problems.length === 0 ? 'OK' : 'FAILED'}  ${state}, ${kills} kills, ${repeated} letters ran more than once, ${JSON.stringify(progress)}\n${problems.slice(0, 20).join('\n')}\n`,
+    [
+      ...problems.slice(0, 20),
+      `${problems.length === 0 ? 'OK' : 'FAILED'}  ${state}, ${kills} kills, ${repeated} letters ran more than once, ${JSON.stringify(progress)}`,
+      '',
+    ].join('\n'),
   )
   return problems.length === 0 ? 0 : 1
 }
@@ -54,7 +58,11 @@ export async function runBulkReplay(args: string[]): Promise<number> {
     messages: Number(values.messages),
   })
   process.stdout.write(
-    `${problems.length === 0 ? 'OK' : 'FAILED'}  ${action.state}, ${repeated} messages arrived more than once, ${JSON.stringify(action.progress)}\n${problems.slice(0, 20).join('\n')}\n`,
+    [
+      ...problems.slice(0, 20),
+      `${problems.length === 0 ? 'OK' : 'FAILED'}  ${action.state}, ${repeated} messages arrived more than once, ${JSON.stringify(action.progress)}`,
+      '',
+    ].join('\n'),
   )
   return problems.length === 0 ? 0 : 1
 }

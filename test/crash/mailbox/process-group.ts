@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from '../../processes.ts'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -154,7 +154,7 @@ export class ProcessGroup {
     const args = [fileURLToPath(programs[role]), JSON.stringify(settings)]
     const child = spawn(process.execPath, args, {
       stdio: ['ignore', 'ignore', stderr, 'ipc'],
-      env: { ...process.env, NODE_COMPILE_CACHE: join(dir, 'compiled'), NODE_NO_WARNINGS: '1' },
+      env: { NODE_COMPILE_CACHE: join(dir, 'compiled'), ...process.env, NODE_NO_WARNINGS: '1' },
     })
     closeSync(stderr)
     const member: Member = { name, role, slot, child, asked: false }

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from '../../processes.ts'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'

@@ -8,7 +8,7 @@ const malformed = 20
  * evenly.
  */
 export function planOf(n: number, { records, poisons }: RecordCounts): Plan {
-  if (n % Math.floor(records / poisons) === 7) return 'poison'
+  if (poisons > 0 && n % Math.floor(records / poisons) === 7) return 'poison'
   if (n % Math.floor(records / malformed) === 11) return 'malformed'
   if (n % 20 === 3) return 'bad'
   return n % 20 === 13 ? 'flaky' : 'good'

@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from '../../processes.ts'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -84,12 +84,21 @@ const sessionMs = 1000
 const partitions = 8
 const offsetOf = (n: number): number => Math.floor(n / partitions)
 
+/** Runs nodes on a private broker of their own. */
+export async function soak(settings: SoakSettings): Promise<Verdict> {
+  const server = await privateKafka()
+  try {
+    return await soakOn(server, settings)
+  } finally {
+    await server.remove()
+  }
+}
+
 /**
  * Runs nodes of one group on a private broker, with kills, pauses, joins and leaves, until every
  * record is done.
  */
-export async function soak(settings: SoakSettings): Promise<Verdict> {
-  const server = await privateKafka()
+export async function soakOn(server: PrivateServer, settings: SoakSettings): Promise<Verdict> {
   const dir = mkdtempSync(join(tmpdir(), 'redrive-soak-'))
   const bench = pipelineBench(server.url)
   let processes: ProcessGroup | undefined
@@ -108,7 +117,6 @@ export async function soak(settings: SoakSettings): Promise<Verdict> {
   } finally {
     processes?.abandon()
     await bench.close().catch(() => {})
-    await server.remove()
     rmSync(dir, { recursive: true, force: true })
   }
 }

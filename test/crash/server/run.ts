@@ -44,7 +44,11 @@ export async function runServer(args: string[]): Promise<number> {
   const isOk = values.bug ? lost.length > 0 : violations.length === 0
   const verdict = values.bug ? (isOk ? 'CAUGHT' : 'NOT CAUGHT') : isOk ? 'OK' : 'FAILED'
   process.stdout.write(
-    `${verdict}  ${JSON.stringify({ ...counts, lost: lost.length, repeated: repeated.length })}\n${violations.slice(0, 20).join('\n')}\n`,
+    [
+      ...violations.slice(0, 20),
+      `${verdict}  ${JSON.stringify({ ...counts, lost: lost.length, repeated: repeated.length })}`,
+      '',
+    ].join('\n'),
   )
   return isOk ? 0 : 1
 }
