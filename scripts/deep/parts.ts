@@ -79,52 +79,62 @@ export const parts: readonly Part[] = [
   },
   {
     name: 'crash-stores',
-    shows: 'processes killed, paused and cut off on each store: nothing lost, nothing run twice',
+    shows: 'processes killed, paused and cut off on each store, each planted bug, bulk actions',
     run: {
-      commands: ['sqlite', 'postgres', 'redis'].map((store) =>
-        store === 'sqlite' ? crash('--seconds', '60') : crash('--store', store, '--seconds', '60'),
-      ),
+      commands: [
+        crash('--seconds', '30'),
+        crash('--seconds', '30', '--store', 'postgres'),
+        crash('--seconds', '30', '--store', 'redis'),
+        crash('--bugs', '--seconds', '6'),
+        crash('--bulk', '--letters', '20000', '--kills', '8'),
+      ],
     },
-    protects: ['src/stores', 'src/redelivery', 'src/backends', 'src/capture'],
+    protects: ['src/stores', 'src/redelivery', 'src/backends', 'src/capture', 'src/bulk'],
   },
   {
     name: 'crash-mailboxes',
-    shows: 'loops killed at every step on each broker with a ledger of messages',
+    shows: 'loops killed at every step on each broker, and each planted bug',
     run: {
-      commands: ['sqlite', 'postgres', 'redis', 'rabbitmq'].map((mailbox) =>
-        mailbox === 'sqlite'
-          ? crash('--mailbox', '--seconds', '30')
-          : crash('--mailbox', mailbox, '--seconds', '30'),
-      ),
+      commands: [
+        ...['sqlite', 'postgres', 'redis', 'rabbitmq'].map((mailbox) =>
+          crash('--mailbox', mailbox, '--seconds', '20'),
+        ),
+        crash('--mailbox', 'sqlite', '--bugs', '--seconds', '6'),
+      ],
     },
     protects: ['src/mailboxes', 'src/loops', 'src/backends'],
   },
   {
     name: 'crash-pipeline',
     shows: 'nodes of a pipeline killed, frozen, added and removed on a broker of their own',
-    run: { commands: [crash('--pipeline'), crash('--pipeline', '--transactional')] },
+    run: {
+      commands: [
+        crash('--pipeline', '--records', '4000', '--restarts', '1'),
+        crash('--pipeline', '--records', '4000', '--restarts', '1', '--transactional'),
+      ],
+    },
     protects: ['src/pipeline', 'src/mailboxes/kafka', 'src/backends/kafka'],
   },
   {
     name: 'crash-server',
     shows: 'the server killed under load: each acknowledged capture is stored once',
     run: {
-      commands: ['sqlite', 'postgres'].map((store) =>
-        crash('--server', '--store', store, '--seconds', '30'),
-      ),
+      commands: [
+        crash('--server', '--seconds', '20'),
+        crash('--server', '--seconds', '20', '--store', 'postgres'),
+      ],
     },
     protects: ['src/server', 'src/stores', 'src/capture'],
   },
   {
     name: 'load',
-    shows: '200 clients for a minute: no error, bounded memory, every capture stored once',
+    shows: 'hundreds of clients: no error, bounded memory, every capture stored once',
     run: {
-      commands: ['sqlite', 'postgres'].map((store) => [
-        'node',
-        'test/load/run.ts',
-        '--store',
-        store,
-      ]),
+      commands: [
+        ['node', 'test/load/run.ts', '--seconds', '30'],
+        ['node', 'test/load/run.ts', '--seconds', '30', '--store', 'postgres'],
+        ['node', 'test/load/run.ts', '--lines', '50000'],
+      ],
     },
     protects: ['src/server', 'src/stores', 'src/capture'],
   },
