@@ -24,11 +24,13 @@ const installed = at('node_modules', '.installed-lock')
 const lock = readFileSync(at('package-lock.json'), 'utf8')
 if (!existsSync(installed) || readFileSync(installed, 'utf8') !== lock) {
   console.log('Installing packages (once) …')
+  const startMs = Date.now()
   execFileSync('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,
     stdio: 'inherit',
   })
   writeFileSync(installed, lock)
+  console.log(`── installation of packages: ${((Date.now() - startMs) / 1000).toFixed(1)} s`)
 }
 
 const isOlder = (file, sourcesMs) => !existsSync(file) || statSync(file).mtimeMs < sourcesMs

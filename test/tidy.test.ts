@@ -192,6 +192,32 @@ describe('tests', () => {
     expect(sleepers).toEqual([])
   })
 
+  const testCode = filesBelow('test')
+
+  it('start processes only with test/processes.ts, which ends them', () => {
+    const starters = testCode.filter((path) => read(path).includes("'node:child_process'"))
+    expect(starters.filter((path) => path !== 'test/tidy.test.ts')).toEqual(['test/processes.ts'])
+  })
+
+  it('create folders only in the folder of the run, which is removed after it', () => {
+    /** Files with folders elsewhere, and why. */
+    const elsewhere = new Map([
+      ['test/servers/control.ts', 'the user of a server has no access to the folder of the run'],
+      ['test/docs/blocks.test.ts', 'code that imports the package by name must be inside of it'],
+    ])
+    const creators = testCode
+      .filter((path) => !elsewhere.has(path) && path !== 'test/tidy.test.ts')
+      .filter((path) => /mkdtemp(Sync)?\((?!join\((tmpdir\(\)|folder))/.test(read(path)))
+    expect(creators).toEqual([])
+  })
+
+  it('register hooks in a shared module only when a test file calls it', () => {
+    // Files share a worker, in which such a module runs once.
+    const shared = testCode.filter((path) => !path.endsWith('.test.ts') && path !== 'test/leaks.ts')
+    const hooks = shared.filter((path) => /^(before|after)(All|Each)\(/m.test(read(path)))
+    expect(hooks).toEqual([])
+  })
+
   it('have titles in the present tense, without "should"', () => {
     const wishes = tests.filter((path) => /\b(it|test)\(\s*['"`][^'"`]*\bshould\b/.test(read(path)))
     expect(wishes).toEqual([])

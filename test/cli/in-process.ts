@@ -46,7 +46,7 @@ class Output extends Writable {
     this.emit('text')
   }
 
-  /** Waits for a text in the output, and returns the first group, or else the part that matches. */
+  /** Waits for output that matches. Returns the first group, or else all of the match. */
   async waitFor(pattern: RegExp): Promise<string> {
     for (;;) {
       const [found, group] = pattern.exec(this.text) ?? []

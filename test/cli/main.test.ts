@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
@@ -160,7 +160,7 @@ describe('redrive', () => {
   })
 
   it('rejects an empty store name instead of using the default store', async () => {
-    const cwd = mkdtempSync(join(folder, 'usual-'))
+    const cwd = aFolder()
     const store = sqliteStore({ path: join(cwd, 'redrive.db') })
     await store.open()
     await store.add([aLetter({ state: 'parked' })])
@@ -233,7 +233,7 @@ describe('redrive', () => {
   })
 
   describe('with a configuration whose secrets are missing', () => {
-    const cwd = mkdtempSync(join(folder, 'secretless-'))
+    const cwd = aFolder()
     const handlers = `handlers:
   orders: { http: { url: 'https://a.example', secret: { env: NOT_SET_ANYWHERE } } }
   mails: { mailbox: { url: { file: not-there } } }

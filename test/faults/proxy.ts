@@ -62,12 +62,34 @@ const nothing = Buffer.alloc(0)
 
 /**
  * Ports that the system gives to nobody else. Otherwise another connection could take the port of a
- * proxy that refuses connections. Processes have different ports.
+ * proxy that refuses connections. A process claims a block of ports by listening on the first.
  */
-const portsPerProcess = 100
-const firstPort = 10_000 + (process.pid % 100) * portsPerProcess
+const firstPort = 10_000
+const portsPerBlock = 100
+const blocks = 100
+
+async function claimBlock(): Promise<number> {
+  for (let tries = 0; tries < blocks; tries++) {
+    const port = firstPort + ((process.pid + tries) % blocks) * portsPerBlock
+    const claim = createServer()
+    try {
+      claim.listen(port, '127.0.0.1')
+      await once(claim, 'listening')
+      claim.unref()
+      return port
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    }
+  }
+  throw new Error('all blocks of ports are claimed')
+}
+
+let block: Promise<number> | undefined
 let ports = 0
-const nextPort = (): number => firstPort + (ports++ % portsPerProcess)
+async function nextPort(): Promise<number> {
+  const claimed = await (block ??= claimBlock())
+  return claimed + 1 + (ports++ % (portsPerBlock - 1))
+}
 
 interface Pair {
   readonly client: Socket
@@ -171,7 +193,7 @@ export async function createProxy(url: string, seed = 1): Promise<Proxy> {
   const listenAnywhere = async (): Promise<void> => {
     for (;;)
       try {
-        return await listen(nextPort())
+        return await listen(await nextPort())
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
       }

@@ -24,8 +24,8 @@ const root = join(import.meta.dirname, '../..')
 const checks = 'src/testing/mailbox/'
 
 /**
- * The tests of this folder, the contract suite on each broker, whose tests have clauses too, and the
- * files that clauses name.
+ * The tests of this folder, the contract suite on each broker, whose tests have clauses too, and
+ * the files that clauses name.
  */
 const folder = 'test/seeds/'
 const files = new Set(

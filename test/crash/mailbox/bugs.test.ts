@@ -2,6 +2,7 @@
 // time, in one real process. `npm run crash -- --mailbox sqlite --bugs` plants the same bugs among
 // real kills.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { sleep, systemClock } from '../../../src/clock/clock.ts'
 import { mailboxDestination, type Destination } from '../../../src/loops/destination.ts'
 import type { MainLoop } from '../../../src/loops/main-loop.ts'
 import type { Mailbox } from '../../../src/mailbox.ts'
@@ -90,9 +91,7 @@ class World {
           void loop.shutdown({ timeoutMs: stopMs })
           this.startConsumer()
         } else {
-          stopped = new Promise((resolve) => {
-            setTimeout(resolve, pauseMs)
-          })
+          stopped = sleep(systemClock, pauseMs)
           await stopped
         }
       },

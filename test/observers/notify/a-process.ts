@@ -1,4 +1,4 @@
-import { afterEach } from 'vitest'
+import { afterFile } from '../../after-file.ts'
 import { Alerts } from '../../../src/observers/alerts/alerts.ts'
 import { AlertMonitor } from '../../../src/observers/alerts/monitor.ts'
 import { Outbox } from '../../../src/observers/notify/outbox.ts'
@@ -56,16 +56,11 @@ export interface World {
   exhausted: Set<string>
 }
 
-const closers: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0)) await close()
-})
-
-/** A store without alerts. It is closed after the test. */
+/** A store without alerts. It is closed after the test file. */
 export async function aWorld(open: (typeof eachStore)[number][1]): Promise<World> {
   const clock = fakeClock()
   const { store, another, close } = await open(clock)
-  closers.push(close)
+  afterFile(close)
   await store.open()
   const stores = another ? [store, await another()] : [store]
   return { clock, connections: stores.map(({ records }) => records), exhausted: new Set() }
