@@ -16,7 +16,7 @@ import { commandLine, findProgram } from './servers/machine.ts'
 import { servers } from './servers/table.ts'
 import { changedFiles, findAffected } from './test/affected.ts'
 import { runChecks } from './test/checks.ts'
-import { command, root } from './test/commands.ts'
+import { command, isInterrupted, root } from './test/commands.ts'
 import { saveDurations, takeUntil } from './test/durations.ts'
 import { Phases, printTable } from './test/phases.ts'
 import { filesByDuration, readReport } from './test/report.ts'
@@ -75,11 +75,11 @@ async function runTests(files: readonly string[] | undefined): Promise<[number, 
   const report = readReport(path)
   rmSync(folder, { recursive: true, force: true })
   for (const pid of processesOf(run)) {
-    failed.push(`a process was left by ${originOf(pid)}: ${commandLine(pid)}`)
+    if (!isInterrupted()) failed.push(`a process was left by ${originOf(pid)}: ${commandLine(pid)}`)
     endProcess(pid)
   }
   if (!report) {
-    failed.push('vitest wrote no report')
+    failed.push(isInterrupted() ? 'the run was interrupted' : 'vitest wrote no report')
     return [0, 0, 0]
   }
   if (!isGreen && report.numFailedTests === 0) failed.push('vitest failed outside of any test')

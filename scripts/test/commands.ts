@@ -9,6 +9,9 @@ const bin = join(root, 'node_modules', '.bin')
 const running = new Set<ChildProcess>()
 let interrupted = false
 
+/** Whether somebody has ended this run early. */
+export const isInterrupted = (): boolean => interrupted
+
 // An interrupt from a terminal also reaches the running command, a signal from a program does not.
 // This process goes on: it stops the servers.
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
