@@ -12,26 +12,28 @@ process.env['REDRIVE_TEST_RUN'] ??= `${process.pid}-${Date.now()}`
 /** Those that start servers and many processes of their own, the longest first. */
 const heavy = [
   'test/stores/opensearch/opensearch.test.ts',
-  'test/docs/blocks.test.ts',
-  'test/stores/postgres/postgres.test.ts',
-  'test/transfer/copy/servers.test.ts',
-  'test/web/hostile.test.ts',
-  'test/crash/mailbox.test.ts',
-  'test/web/pages.test.ts',
-  'test/cli/commands/serve.test.ts',
   'test/crash/pipeline.test.ts',
-  'test/cli/output/golden.test.ts',
-  'test/web/flows.test.ts',
-  'test/web/bulk-actions.test.ts',
   'test/crash/crash.test.ts',
+  'test/crash/mailbox.test.ts',
+  'test/web/flows.test.ts',
+  'test/stores/postgres/postgres.test.ts',
+  'test/cli/commands/serve.test.ts',
+  'test/web/bulk-actions.test.ts',
+  'test/web/pages.test.ts',
   'test/stores/postgres/partitioned.test.ts',
-  'test/web/letter-actions.test.ts',
-  'test/seeds/pipeline.test.ts',
-  'test/servers/private-brokers.test.ts',
+  'test/web/hostile.test.ts',
+  'test/crash/server.test.ts',
+  'test/crash/bulk.test.ts',
   'test/web/letter-list.test.ts',
-  'test/mailboxes/rabbitmq/states.test.ts',
-  'test/web/group-actions.test.ts',
-  'test/faults/disk-faults.test.ts',
+  'test/servers/private-brokers.test.ts',
+  'test/mailboxes/nats/outage.test.ts',
+  'test/transfer/copy/copy.test.ts',
+  'test/server/attacks/every-endpoint.test.ts',
+  'test/server/attacks/connections.test.ts',
+  'test/mailboxes/sqs/contract.test.ts',
+  'test/pipeline/replay/replay.test.ts',
+  'test/taps/nats.test.ts',
+  'test/server/documentation.test.ts',
 ]
 
 /** The heavy ones evenly among the others, so that they seldom meet, and none of them begins when all others are done. */
@@ -60,8 +62,8 @@ export default defineConfig({
     // A worker runs many files, so that it loads each module once.
     isolate: false,
     sequence: { sequencer: Spread },
-    // Most tests wait for servers, so that there may be one more at a time than there are cores.
-    maxWorkers: availableParallelism() + 1,
+    // Most tests wait for servers, so that more run at a time than there are cores.
+    maxWorkers: availableParallelism() + 2,
     // These end what hangs. A busy machine may be slow.
     testTimeout: 60_000,
     hookTimeout: 60_000,

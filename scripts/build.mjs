@@ -21,7 +21,8 @@ function compress(folder) {
 mkdirSync(join(root, 'dist'), { recursive: true })
 for (const name of readdirSync(join(root, 'dist')))
   if (name !== 'docs') rmSync(join(root, 'dist', name), { recursive: true })
-run('tsc', '-p', 'tsconfig.build.json')
+// One checker needs half the CPU time of four.
+run('tsc', '-p', 'tsconfig.build.json', '--checkers', '1')
 run('vite', 'build', 'web', '--logLevel', 'warn')
 compress(join(root, 'dist', 'web', 'assets'))
 chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755)

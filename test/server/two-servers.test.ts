@@ -12,6 +12,7 @@ import type { Store } from '../../src/store.ts'
 import { plainEnv } from '../cli/run-cli.ts'
 import { aFolder } from '../folders.ts'
 import { spawn, type ChildProcess } from '../processes.ts'
+import { atDepth } from '../depth.ts'
 import { postgresPlace, redisPlace, type Place } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
 
@@ -94,7 +95,10 @@ function withSetting(url: string, key: string, value: string): string {
   return address.href
 }
 
-describe.each(stores)('two servers on one %s', (_, missing, placeOf) => {
+// The servers meet in the store only, whose contract has two connections on each driver.
+const chosen = stores.slice(0, atDepth(1, stores.length))
+
+describe.each(chosen)('two servers on one %s', (_, missing, placeOf) => {
   let store: Store
   let one: Server
   let other: Server
@@ -180,7 +184,11 @@ describe.each(stores)('two servers on one %s', (_, missing, placeOf) => {
     async () => {
       const json = { 'content-type': 'application/json', 'x-redrive-csrf': '1' }
       const body = JSON.stringify({ token })
-      const created = await fetch(`${one.url}/api/session`, { method: 'POST', headers: json, body })
+      const created = await fetch(`${one.url}/api/session`, {
+        method: 'POST',
+        headers: json,
+        body,
+      })
       expect(created.status).toBe(201)
       const [cookie] = created.headers.getSetCookie()[0]!.split(';')
       const headers = { cookie: cookie!, 'x-redrive-csrf': '1' }
