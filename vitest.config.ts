@@ -62,8 +62,8 @@ export default defineConfig({
     // A worker runs many files, so that it loads each module once.
     isolate: false,
     sequence: { sequencer: Spread },
-    // Most tests wait for servers, so that more run at a time than there are cores.
-    maxWorkers: availableParallelism() + 2,
+    // Most tests wait for servers, so that there may be one more at a time than there are cores.
+    maxWorkers: availableParallelism() + 1,
     // These end what hangs. A busy machine may be slow.
     testTimeout: 60_000,
     hookTimeout: 60_000,

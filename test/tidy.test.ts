@@ -211,6 +211,15 @@ describe('tests', () => {
     expect(creators).toEqual([])
   })
 
+  it('wait for states with test/wait-for.ts, which gives a busy machine enough time', () => {
+    const others = testCode.filter(
+      (path) =>
+        !['test/wait-for.ts', 'test/tidy.test.ts'].includes(path) &&
+        read(path).includes('vi.waitFor('),
+    )
+    expect(others).toEqual([])
+  })
+
   it('register hooks in a shared module only when a test file calls it', () => {
     // Files share a worker, in which such a module runs once.
     const shared = testCode.filter((path) => !path.endsWith('.test.ts') && path !== 'test/leaks.ts')

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { sleep } from '../../src/clock/clock.ts'
 import { RedriveError } from '../../src/errors.ts'
 import { immediate } from '../../src/policy/backoff.ts'
@@ -10,6 +10,7 @@ import { aQueue, deferred, refused } from '../a-queue.ts'
 import { missing as noPostgres, openPostgresBench } from '../stores/postgres/postgres-bench.ts'
 import { openRedisBench, single as redisServer } from '../stores/redis/redis-bench.ts'
 import { openSqliteBench } from '../stores/sqlite/sqlite-bench.ts'
+import { waitFor } from '../wait-for.ts'
 
 const pollMs = 1000
 const options = { pollMs, backoff: immediate() }
@@ -274,7 +275,7 @@ describe.each(stores)('pauses on a %s store', (_kind, missing, open) => {
     for (const queue of ['a', 'b']) worker.handle(queue, ({ input }) => void runs.push(input))
     /** Lets time pass until the worker has run the letter with this input. */
     const hasRun = (input: string): Promise<void> =>
-      vi.waitFor(
+      waitFor(
         async () => {
           await clock.advance(pollMs)
           expect(runs).toContain(input)

@@ -133,10 +133,21 @@ describe.each(tracedServers)('a server: $name', (kind) => {
 
     it('syncs every capture and every settle of the store before it replies', async () => {
       server = await kind.begin()
-      const calls = await trace(storeLetters())
-      expect(findUnsynced(calls, { ...captureActions(kind.log), viaSocket: true })).toEqual([])
-      expect(findUnsynced(calls, { ...settleActions(kind.log), viaSocket: true })).toEqual([])
-    }, 60_000)
+      const captures = { ...captureActions(kind.log), viaSocket: true }
+      const settles = { ...settleActions(kind.log), viaSocket: true }
+      const findProblems = async (): Promise<string[]> => {
+        const calls = await trace(storeLetters())
+        return [...findUnsynced(calls, captures), ...findUnsynced(calls, settles)]
+      }
+      // On a busy machine, a trace may lack a reply. This says nothing of what was synced before.
+      const isIncomplete = (problem: string): boolean => problem.endsWith('no reply was seen')
+      let problems = await findProblems()
+      for (let tries = 1; tries < 4 && problems.some(isIncomplete); tries++) {
+        expect(problems.filter((problem) => !isIncomplete(problem))).toEqual([])
+        problems = await findProblems()
+      }
+      expect(problems).toEqual([])
+    }, 180_000)
 
     it('is detected when it does not sync', async () => {
       server = await kind.beginUnsynced()

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import type { LoopEvent } from '../../src/loops/events.ts'
 import { MainLoop, type MainLoopOptions } from '../../src/loops/main-loop.ts'
 import type { Mailbox } from '../../src/mailbox.ts'
@@ -11,6 +11,7 @@ import { natsPlace } from '../servers/broker-places.ts'
 import { redisPlace } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
 import { aLoop, type LoopBench } from './a-loop.ts'
+import { waitFor } from '../wait-for.ts'
 
 interface Order {
   n: number
@@ -345,9 +346,9 @@ describe.each<[string, Broker]>([
     // More probes than all messages have deliveries.
     const many = 3 * messages
     const patient = { timeout: 50_000, interval: 10 }
-    await vi.waitFor(() => expect(count('message-deferred')).toBeGreaterThan(many), patient)
+    await waitFor(() => expect(count('message-deferred')).toBeGreaterThan(many), patient)
     isUp = true
-    await vi.waitFor(() => expect(count('message-done')).toBe(messages), patient)
+    await waitFor(() => expect(count('message-done')).toBe(messages), patient)
     expect(count('dead-lettered')).toBe(0)
     await loop.shutdown()
     await ended

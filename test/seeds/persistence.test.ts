@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { webhook } from '../../src/observers/notify/webhook.ts'
 import { fixed } from '../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
@@ -11,6 +11,7 @@ import { aFolder } from '../folders.ts'
 import { freshName } from '../servers/servers.ts'
 import { clause, row } from './rows.ts'
 import { onStore } from './stores.ts'
+import { waitFor } from '../wait-for.ts'
 
 const folder = aFolder('persistence')
 let url: string
@@ -103,7 +104,7 @@ describe(row('O9'), () => {
     for (let n = 0; n < 9; n++) await dlq.enqueue({ type: 'a', payload: n }, refused())
     dlq.start()
     await clock.advance(61_000)
-    await vi.waitFor(() => expect(received).toHaveLength(1), 10_000)
+    await waitFor(() => expect(received).toHaveLength(1))
     expect(received).toMatchObject([
       { type: 'alert.raised', data: { alert: { name: 'nearly-full' } } },
     ])

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import * as redrive from '../../src/index.ts'
 import { decodePayload } from '../../src/letter/payload.ts'
 import { DeadLetterQueue } from '../../src/queue/queue.ts'
@@ -24,6 +24,7 @@ import { aQueue, deferred, refused, timedOut, type QueueBench } from '../a-queue
 import { aFolder } from '../folders.ts'
 import { clause, row } from './rows.ts'
 import { onStore, storeKinds } from './stores.ts'
+import { waitFor } from '../wait-for.ts'
 
 function minutes(policy: RetryPolicy, count: number): (number | null)[] {
   return Array.from({ length: count }, (_, retry) => {
@@ -782,10 +783,10 @@ describe(row('W12'), () => {
     const { id } = await dlq.enqueue({ type: 'a' }, refused())
     dlq.start()
     await clock.advance(61_000)
-    await vi.waitFor(() => expect(sent).toHaveLength(1), 10_000)
+    await waitFor(() => expect(sent).toHaveLength(1))
     await dlq.resolve(id, 'mia')
     await clock.advance(61_000)
-    await vi.waitFor(() => expect(sent).toHaveLength(2), 10_000)
+    await waitFor(() => expect(sent).toHaveLength(2))
     expect(sent.map(({ event_action }) => event_action)).toEqual(['trigger', 'resolve'])
     expect(sent[0]!.dedup_key).toBe(sent[1]!.dedup_key)
     await dlq.close()

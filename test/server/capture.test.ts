@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { withServerInEachTest, type TestServer } from './a-server.ts'
+import { waitFor } from '../wait-for.ts'
 
 let server: TestServer
 
@@ -285,7 +286,7 @@ describe('many failures as lines', () => {
         'content-type: application/x-ndjson\r\ncontent-length: 1000000\r\n\r\n',
     )
     socket.write(batch)
-    await vi.waitFor(async () => expect((await server.dlq.stats()).size).toBe(256))
+    await waitFor(async () => expect((await server.dlq.stats()).size).toBe(256))
     socket.destroy()
   })
 

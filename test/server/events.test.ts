@@ -11,6 +11,7 @@ import type { NewToken } from '../../src/server/tokens.ts'
 import { aLetter } from '../../src/testing/a-letter.ts'
 import { spawn } from '../processes.ts'
 import { withServerInEachTest, type TestServer } from './a-server.ts'
+import { waitFor } from '../wait-for.ts'
 
 let server: TestServer
 withServerInEachTest((started) => (server = started), {
@@ -61,7 +62,7 @@ async function watch(
       await reading
     },
     until: (isThere) =>
-      vi.waitFor(
+      waitFor(
         async () => {
           await server.clock.advance(100)
           expect(isThere(watched.events), JSON.stringify(watched.events)).toBe(true)
@@ -280,7 +281,7 @@ describe('GET /api/events', () => {
       while (!text.includes(': heartbeat'))
         text += new TextDecoder().decode((await reader.read()).value)
     })()
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       await server.clock.advance(1000)
       expect(text).toContain(': heartbeat')
     })
@@ -346,7 +347,7 @@ describe('Last-Event-ID', () => {
 
 /** The number of timers without a client. The server takes samples from its start. */
 async function idleTimers(): Promise<number> {
-  await vi.waitFor(() => expect(server.clock.pending()).toBeGreaterThan(0))
+  await waitFor(() => expect(server.clock.pending()).toBeGreaterThan(0))
   return server.clock.pending()
 }
 
@@ -380,7 +381,7 @@ describe('a stream', () => {
           error ? reject(error) : resolve(count),
         ),
       )
-    await vi.waitFor(async () => expect(await connections()).toBe(1))
+    await waitFor(async () => expect(await connections()).toBe(1))
     // The system holds some megabytes for the client, and the server 2.
     for (let sent = 0; sent < 400 && (await connections()) > 0; sent++) {
       const context = { metadata: { message } }
@@ -389,13 +390,13 @@ describe('a stream', () => {
     }
     expect(await connections()).toBe(0)
     socket.resume()
-    await vi.waitFor(() => expect(closed).toHaveBeenCalled(), { timeout: 20_000 })
+    await waitFor(() => expect(closed).toHaveBeenCalled(), { timeout: 20_000 })
   })
 
   it('ends when the server closes', async () => {
     const watched = await watch()
     await server.app.close()
-    await vi.waitFor(() => expect(watched.isEnded).toBe(true))
+    await waitFor(() => expect(watched.isEnded).toBe(true))
   })
 
   it('is refused when there are too many filters', async () => {
@@ -414,7 +415,7 @@ describe('a stream', () => {
     expect(refused.status).toBe(429)
     expect(await refused.json()).toMatchObject({ code: 'TOO_MANY_REQUESTS', retry: true })
     for (const { body } of open) await body!.cancel()
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       const again = await fetch(`${server.url}/api/events?queue=other`, {
         headers: { authorization: `Bearer ${token}` },
       })
@@ -428,7 +429,7 @@ describe('a stream', () => {
     const watched = await watch()
     await watched.end()
     const find = vi.spyOn(server.store, 'find')
-    await vi.waitFor(() => expect(server.clock.pending()).toBe(timers))
+    await waitFor(() => expect(server.clock.pending()).toBe(timers))
     await enqueue()
     await server.clock.advance(10_000)
     expect(find).not.toHaveBeenCalled()
@@ -471,7 +472,7 @@ describe('EventSource', () => {
         events.push(feedEvent.parse(JSON.parse(line))),
       )
       const has = (isThere: () => boolean): Promise<void> =>
-        vi.waitFor(
+        waitFor(
           async () => {
             await server.clock.advance(100)
             expect(isThere()).toBe(true)
@@ -509,14 +510,14 @@ describe('the client', () => {
     const events: FeedEvent[] = []
     const reading = read({}, { signal: ending.signal }, (event) => events.push(event))
     const has = (id: string): Promise<void> =>
-      vi.waitFor(
+      waitFor(
         async () => {
           await server.clock.advance(100)
           expect(idsOf(events)).toContain(id)
         },
         { timeout: 30_000 },
       )
-    await vi.waitFor(() => expect(hasType('ready')(events)).toBe(true))
+    await waitFor(() => expect(hasType('ready')(events)).toBe(true))
     const { id: first } = await enqueue()
     await has(first)
     server.app.server.closeAllConnections()
@@ -536,7 +537,7 @@ describe('the client', () => {
     const events: FeedEvent[] = []
     const reading = read({}, {}, (event) => events.push(event), token)
     const failed = reading.catch((error: unknown) => error)
-    await vi.waitFor(() => expect(hasType('ready')(events)).toBe(true))
+    await waitFor(() => expect(hasType('ready')(events)).toBe(true))
     await server.tokens.revoke(info.id)
     await server.clock.advance(10_000)
     expect(await failed).toBeInstanceOf(ProblemError)
@@ -551,6 +552,6 @@ describe('the client', () => {
     const client = await server.client()
     const timers = await idleTimers()
     for await (const { type } of client.watchEvents()) if (type === 'ready') break
-    await vi.waitFor(() => expect(server.clock.pending()).toBe(timers))
+    await waitFor(() => expect(server.clock.pending()).toBe(timers))
   })
 })

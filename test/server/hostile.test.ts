@@ -5,6 +5,7 @@ import { problemSchema } from '../../src/api/schemas/problem.ts'
 import { bodyTimeoutMs } from '../../src/server/limits.ts'
 import { aServer, type TestServer } from './a-server.ts'
 import { sendRaw, type RawResponse } from './send-raw.ts'
+import { waitFor } from '../wait-for.ts'
 
 let server: TestServer
 let token: string
@@ -85,7 +86,7 @@ describe('bad requests', () => {
       `POST /api/letters/${id}/retry HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n` +
         'content-type: application/json\r\ncontent-length: 100\r\n\r\n{',
     )
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       await server.clock.advance(bodyTimeoutMs)
       expect(closed).toHaveBeenCalled()
     })

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { withServerInEachTest, aServer, readAll, type TestServer } from './a-server.ts'
+import { waitFor } from '../wait-for.ts'
 
 let server: TestServer
 
@@ -72,7 +73,7 @@ describe('export and import over HTTP', () => {
     socket.write(`GET /api/export HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`)
     await new Promise((resolve) => void socket.once('readable', resolve))
     socket.destroy()
-    await vi.waitFor(async () => expect(await connections()).toBe(0))
+    await waitFor(async () => expect(await connections()).toBe(0))
     const ids = read.mock.calls.flatMap(([some]) => some)
     expect(ids.length).toBeLessThan(400)
   })

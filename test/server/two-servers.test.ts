@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClient, type Client } from '../../src/api/client.ts'
 import type { FeedEvent } from '../../src/api/schemas/feed.ts'
 import { systemClock } from '../../src/clock/clock.ts'
@@ -15,6 +15,7 @@ import { spawn, type ChildProcess } from '../processes.ts'
 import { atDepth } from '../depth.ts'
 import { postgresPlace, redisPlace, type Place } from '../servers/places.ts'
 import { backend } from '../servers/servers.ts'
+import { waitFor } from '../wait-for.ts'
 
 const main = join(import.meta.dirname, '../../src/cli/main.ts')
 const limitMs = 120_000
@@ -65,7 +66,7 @@ function watch(client: Client): { events: FeedEvent[]; ids: () => string[]; end:
 }
 
 const until = (check: () => unknown): Promise<unknown> =>
-  vi.waitFor(check, { timeout: limitMs, interval: 50 })
+  waitFor(check, { timeout: limitMs, interval: 50 })
 
 const postgres = backend('postgres')
 const redis = backend('redis')

@@ -3,10 +3,11 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { Admin } from '@platformatic/kafka'
 import amqplib from 'amqplib'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import { isRefusal } from '../../src/backends/kafka/errors.ts'
 import type { Place } from './places.ts'
 import { freshName } from './servers.ts'
+import { waitFor } from '../wait-for.ts'
 
 /**
  * A prefix of queues and exchanges. Clients cannot list these, so the place removes the names that
@@ -90,5 +91,5 @@ export async function makeTopics(
   }
   const expectListed = async (): Promise<void> =>
     expect(await admin.listTopics()).toEqual(expect.arrayContaining(topics))
-  await vi.waitFor(expectListed, { timeout: 20_000 })
+  await waitFor(expectListed, { timeout: 20_000 })
 }

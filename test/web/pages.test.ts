@@ -1,11 +1,12 @@
 import type { Page } from 'playwright-core'
-import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { isDeep } from '../depth.ts'
 import { openSqlite } from './a-dashboard.ts'
 import { seriousFindings } from './axe.ts'
 import { benchOn, type DashboardBench } from './dashboard-bench.ts'
 import { dashboardStores } from './dashboard-stores.ts'
 import { openSampleDashboard, waitUntilLoaded, type SampleDashboard } from './sample-pages.ts'
+import { waitFor } from '../wait-for.ts'
 
 const desktop = { width: 1280, height: 800 }
 const phone = { width: 390, height: 844 }
@@ -66,7 +67,7 @@ async function inspect(page: Page): Promise<Findings> {
   await page.setViewportSize(phone)
   // Charts are drawn again after the page has its new size.
   const fits = async (): Promise<void> => expect(await findWide(page)).toEqual([])
-  await vi.waitFor(fits, 20_000).catch(() => {})
+  await waitFor(fits).catch(() => {})
   return {
     light,
     dark,

@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text as readText } from 'node:stream/consumers'
-import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createClient } from '../../../src/api/client.ts'
 import { aLetter } from '../../../src/testing/index.ts'
 import { spawn, type ChildProcess } from '../../processes.ts'
@@ -18,6 +18,7 @@ import {
   type Ran,
   type Started as StartedRedrive,
 } from '../run-cli.ts'
+import { waitFor } from '../../wait-for.ts'
 
 const folder = aFolder()
 
@@ -211,7 +212,7 @@ describe('serve', () => {
     const stream = await fetch(`${url}/api/events`, { headers })
     const events = stream.text()
     child.kill('SIGTERM')
-    await vi.waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(503))
+    await waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(503))
     expect((await fetch(`${url}/api/events`, { headers })).status).toBe(503)
     expect((await fetch(`${url}/livez`)).status).toBe(200)
     expect((await client.listLetters()).items).toEqual([])
@@ -227,9 +228,9 @@ describe('serve', () => {
     const { child, url, token } = await serve(['--store', store])
     const exited = once(child, 'exit')
     const silent = openSlowBody(url, token, '/api/capture', 'application/json')
-    await vi.waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200))
+    await waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200))
     child.kill('SIGTERM')
-    await vi.waitFor(() => expect(fetch(`${url}/readyz`)).rejects.toThrow('fetch failed'))
+    await waitFor(() => expect(fetch(`${url}/readyz`)).rejects.toThrow('fetch failed'))
     child.kill('SIGTERM')
     expect(await exited).toEqual([130, null])
     await silent.closed
@@ -280,7 +281,7 @@ describe('serve --demo', () => {
       const { url, token, child } = await serve(['--demo'])
       const client = createClient({ url, token })
       const seen = new Set<string>()
-      await vi.waitFor(
+      await waitFor(
         async () => {
           const { states } = await client.getStatistics()
           for (const [state, count] of Object.entries(states)) if (count > 0) seen.add(state)

@@ -1,9 +1,10 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createClient } from '../../../src/api/client.ts'
 import { nextTurn } from '../../../src/clock/clock.ts'
 import { callerOf } from '../../../src/server/tokens.ts'
 import { withServerInEachTest, type TestServer } from '../a-server.ts'
 import { Browser } from './a-browser.ts'
+import { waitFor } from '../../wait-for.ts'
 
 let server: TestServer
 let browser: Browser
@@ -83,7 +84,7 @@ describe('a session', () => {
     const ended = (async () => {
       for await (const part of events.body!.pipeThrough(new TextDecoderStream())) text += part
     })()
-    await vi.waitFor(() => expect(text).toContain('event: ready'))
+    await waitFor(() => expect(text).toContain('event: ready'))
     // The stream checks its session every few seconds; between the checks, the clock jumps.
     for (const hours of [11, 13]) {
       server.clock.set(signedInMs + hours * hourMs)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { afterAll, afterEach, describe, it, vi } from 'vitest'
+import { afterAll, afterEach, describe, it } from 'vitest'
 import { passThrough } from '../../../src/stores/pass-through.ts'
 import { resolve } from '../../../src/letter/moves.ts'
 import type { DriftReport, Store } from '../../../src/store.ts'
@@ -20,6 +20,7 @@ import { temporaryDirectory } from '../sqlite/sqlite-bench.ts'
 import { FaultyProxy } from './faulty-proxy.ts'
 import { pausing } from '../bench.ts'
 import { request, Indices } from './opensearch-bench.ts'
+import { waitFor } from '../../wait-for.ts'
 
 const server = backend('opensearch')
 const waitOptions = { timeout: 20_000 }
@@ -133,7 +134,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     proxy.actionFor = () => 'cut'
     const letter = letterWithMessage('while away')
     assert.deepEqual(await store.add([letter]), [{ kind: 'added' }])
-    const health = await vi.waitFor(async () => {
+    const health = await waitFor(async () => {
       const current = await store.health()
       assert.match(current.problems[0] ?? '', /search: .*cannot be reached/)
       return current
@@ -216,7 +217,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     await request(server.url, 'DELETE', index)
     const letter = letterWithMessage('after the removal')
     await store.add([letter])
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       const { problems } = await store.health()
       assert.match(problems[0] ?? '', /search: .*deleted while in use/)
     }, waitOptions)
@@ -263,7 +264,7 @@ describe.skipIf(server.missing)('an index that follows a store', () => {
     const search = `opensearch://${url.host}/${indices.prefix}`
     const queue = await DeadLetterQueue.open('memory:', { search })
     const { id } = await queue.enqueue({ type: 'wheels', payload: 1 }, new Error('a bent spoke'))
-    await vi.waitFor(async () => {
+    await waitFor(async () => {
       await indices.refresh()
       const letters = await queue.search('bent spoke')
       assert.deepEqual(

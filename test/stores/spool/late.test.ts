@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RedriveEvent } from '../../../src/observer.ts'
 import { immediate } from '../../../src/policy/backoff.ts'
 import { DeadLetterQueue } from '../../../src/queue/queue.ts'
@@ -11,6 +11,7 @@ import { lacksPrivate, privatePostgres, privateRedis } from '../../servers/priva
 import { backend } from '../../servers/servers.ts'
 import { spawn } from '../../processes.ts'
 import { aFolder } from './spool-bench.ts'
+import { waitFor } from '../../wait-for.ts'
 
 /** A server that is stopped and can be started. */
 interface LateServer {
@@ -85,13 +86,13 @@ describe.each(kinds)('a queue that starts while $kind is unreachable', ({ lacks,
       await expect(dlq.stats()).rejects.toMatchObject(away)
       await expect(dlq.metrics()).rejects.toMatchObject(away)
       await server.start()
-      await vi.waitFor(() => expect(runs).toEqual(numbers(20)), { timeout: 60_000 })
+      await waitFor(() => expect(runs).toEqual(numbers(20)), { timeout: 60_000 })
       expect(events).toContainEqual({ type: 'drained', count: 20, duplicates: 0 })
-      await vi.waitFor(async () => expect(await dlq.health()).toMatchObject({ ok: true }), {
+      await waitFor(async () => expect(await dlq.health()).toMatchObject({ ok: true }), {
         timeout: 30_000,
       })
       const lifetime = { captured: 20, occurrences: 0, resolved: 20 }
-      await vi.waitFor(async () => expect((await dlq.stats()).lifetime).toMatchObject(lifetime), {
+      await waitFor(async () => expect((await dlq.stats()).lifetime).toMatchObject(lifetime), {
         timeout: 30_000,
       })
       await dlq.close()

@@ -14,6 +14,7 @@ import {
   type ClosableBench,
 } from '../../contract/run-store-contract.ts'
 import { aFolder, aSpool, block } from './spool-bench.ts'
+import { waitFor } from '../../wait-for.ts'
 
 const openSpooled = async (): Promise<ClosableBench> => {
   const clock = fakeClock()
@@ -585,7 +586,7 @@ describe('a spool that cannot be read', () => {
     bench.behaviour.mode = 'ok'
     await bench.reopen()
     // It was tried, and will be tried again.
-    await vi.waitFor(() => expect(bench.clock.pending()).toBe(1))
+    await waitFor(() => expect(bench.clock.pending()).toBe(1))
     expect(bench.eventsOf('error')).toHaveLength(1)
     await bench.spooled.add([plain])
     await bench.spooled.add([ordered])
