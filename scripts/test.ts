@@ -12,7 +12,7 @@ import { endProcess, originOf, processesOf } from '../test/process-table.ts'
 import { staleParts } from './deep/results.ts'
 import { install } from './servers/install.ts'
 import { choose, startForTests, stopAfterTests, type Outcome } from './servers/lifecycle.ts'
-import { commandLine, findProgram } from './servers/machine.ts'
+import { commandLine, findProgram, until } from './servers/machine.ts'
 import { servers } from './servers/table.ts'
 import { changedFiles, findAffected } from './test/affected.ts'
 import { runChecks } from './test/checks.ts'
@@ -28,6 +28,7 @@ const { values: options, positionals } = parseArgs({
 
 /** The sum of the durations of `--changed`; several files run at a time. */
 const changedLimitMs = 240_000
+const secondsToEnd = 10
 
 const phases = new Phases()
 const failed: string[] = []
@@ -74,6 +75,9 @@ async function runTests(files: readonly string[] | undefined): Promise<[number, 
   )
   const report = readReport(path)
   rmSync(folder, { recursive: true, force: true })
+  // The workers of the run may still be ending.
+  const haveEnded = (): boolean => processesOf(run).length === 0
+  await until('the processes of the run ended', haveEnded, secondsToEnd).catch(() => {})
   for (const pid of processesOf(run)) {
     if (!isInterrupted()) failed.push(`a process was left by ${originOf(pid)}: ${commandLine(pid)}`)
     endProcess(pid)
@@ -118,9 +122,10 @@ const files = selectFiles()
 const isWhole = files === undefined
 let passedChecks = 0
 if (isWhole || options.changed) {
-  await phases.time('build', () =>
+  const isBuilt = await phases.time('build', () =>
     command('node', [join(root, 'scripts', 'ready.mjs'), 'build', 'site']),
   )
+  if (!isBuilt) failed.push('build')
   const results = await phases.time('all checks', () => runChecks(phases))
   passedChecks = results.passed.length
   failed.push(...results.failed)
